@@ -1,0 +1,1 @@
+"""Images and time: bytes become RGB pictures, pictures become windows."""
