@@ -1,0 +1,51 @@
+# Every target first sets up and builds what it needs; both are quick when nothing changed.
+
+SHELL := /bin/bash
+ENVIRONMENT := . scripts/environment.bash &&
+EXECUTABLES := install/densereward_ros/lib/densereward_ros
+
+DURATION ?= 45
+export DURATION SOURCE TASK
+
+.PHONY: help setup build demo test test-fast evaluate-demo train-demo lint clean
+
+help:
+	@echo 'make demo            a simulated robot, the reward node and a recovery controller, live in this terminal'
+	@echo '                     DURATION=45 (seconds, 0 runs until Ctrl-C)'
+	@echo '                     SOURCE=video.mp4 TASK="stack the cup" (a recording instead of the simulator)'
+	@echo 'make test            the whole suite; make test-fast leaves out the slow tests'
+	@echo 'make evaluate-demo   measure the demo checkpoint on held-out episodes, into benchmark/demo.json'
+	@echo 'make train-demo      train the demo checkpoint again'
+	@echo 'make setup           make .venv: ROS 2 (unless one is sourced), torch and the rest'
+	@echo 'make build           build the package with colcon, into install/'
+	@echo 'make lint            check the style with ruff'
+	@echo 'make clean           remove what was built; .venv stays'
+
+setup:
+	@scripts/bootstrap
+
+build: setup
+	@scripts/build
+
+demo: build
+	@$(ENVIRONMENT) exec $(EXECUTABLES)/demo --duration "$$DURATION" \
+	  $${SOURCE:+--source "$$SOURCE"} $${TASK:+--task "$$TASK"}
+
+# From test/, so that Python finds the built package before the source folder, which has no messages.
+test: build
+	@$(ENVIRONMENT) cd test && exec python -m pytest
+
+test-fast: build
+	@$(ENVIRONMENT) cd test && exec python -m pytest -m 'not slow'
+
+evaluate-demo: build
+	@$(ENVIRONMENT) exec densereward evaluate-demo
+
+train-demo: build
+	@$(ENVIRONMENT) exec densereward train-demo
+
+lint: setup
+	@$(ENVIRONMENT) exec ruff check .
+
+clean:
+	rm -rf build install log
