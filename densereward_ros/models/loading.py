@@ -1,0 +1,206 @@
+"""Loading a checked checkpoint: weights, processor and system prompt, and whether all weights arrived."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Callable
+
+from densereward_ros.models import checkpoint as checkpoints
+from densereward_ros.models.base import ModelError, first_line
+from densereward_ros.models.placement import check_memory, choose_device, choose_dtype
+from densereward_ros.models.prompt import RELEASED_SHA256, read_system_prompt, system_prompt_sha256
+from densereward_ros.models.sizes import human_bytes
+
+if TYPE_CHECKING:
+    import torch
+
+    from densereward_ros.models.checkpoint import Checkpoint
+
+_OWN_PREFIXES = ('model.', 'lm_head.', 'visual.')
+_SHOWN = 3
+
+
+@dataclass(frozen=True)
+class LoadedModel:
+    """All that a reply needs. network: Qwen3VLForConditionalGeneration; processor: Qwen3VLProcessor."""
+
+    name: str
+    network: Any
+    processor: Any
+    system_prompt: str
+
+    @cached_property
+    def special_tokens(self) -> tuple[str, ...]:
+        """The texts that this checkpoint's tokenizer takes for special tokens."""
+        added = self.processor.tokenizer.added_tokens_decoder.values()
+        return tuple(token.content for token in added if token.special)
+
+
+def load(checkpoint: Checkpoint, device: str, dtype: str, progress: Callable[[str], None]) -> LoadedModel:
+    """Load a checkpoint onto one device. device and dtype as in ModelOptions.
+
+    progress receives single lines; warnings begin with 'warning: '. Raises ModelError, also where
+    transformers would only warn: weights that are missing, do not fit, or have no place.
+    """
+    system_prompt = read_system_prompt(checkpoint.folder)
+    place = choose_device(device, checkpoint)
+    number_format = choose_dtype(dtype, place)
+    check_memory(place, number_format, checkpoint)
+    progress(f'loading {checkpoint.name} ({human_bytes(checkpoint.weight_bytes)}) onto {place}')
+    network, report = _load_network(checkpoint, place, number_format)
+    _check_report(report, checkpoint.name, progress)
+    if network.config.tie_word_embeddings:
+        _check_tied_head(checkpoint)
+    processor = _load_processor(checkpoint)
+    _check_system_prompt(checkpoint.name, system_prompt, progress)
+    _check_patch_embedding(network, progress)
+    return LoadedModel(checkpoint.name, network, processor, system_prompt)
+
+
+def _load_network(checkpoint: Checkpoint, device: torch.device, dtype: torch.dtype) -> tuple[Any, dict]:
+    import torch
+
+    try:
+        from transformers import Qwen3VLForConditionalGeneration
+    except ImportError as error:
+        import transformers
+
+        raise ModelError(
+            f'transformers {transformers.__version__} does not know Qwen3-VL (4.57 or newer is needed)'
+        ) from error
+    # A device map writes each weight straight to the GPU; without one the CPU's memory would hold
+    # the whole model first, which a Jetson cannot spare.
+    placement = {} if device.type == 'cpu' else {'device_map': {'': device}}
+    try:
+        with _quiet_transformers():
+            network, report = Qwen3VLForConditionalGeneration.from_pretrained(
+                checkpoint.folder,
+                dtype=dtype,
+                use_safetensors=True,
+                trust_remote_code=False,
+                local_files_only=True,
+                output_loading_info=True,
+                ignore_mismatched_sizes=True,  # they are reported, and refused with their names
+                **placement,
+            )
+    except torch.cuda.OutOfMemoryError as error:
+        raise ModelError(
+            f'{checkpoint.name} does not fit into the memory of {device}: {first_line(error)}'
+        ) from error
+    # Whatever transformers finds wrong with a file (there is no common base class) is for the user to read.
+    except Exception as error:
+        raise ModelError(f'cannot load {checkpoint.name}: {first_line(error)}') from error
+    # The base model's settings sample; greedy decoding ignores them, but not without a warning a reply.
+    for setting in ('temperature', 'top_p', 'top_k'):
+        setattr(network.generation_config, setting, None)
+    network.generation_config.do_sample = False
+    return network.eval(), report
+
+
+def _load_processor(checkpoint: Checkpoint) -> Any:
+    from transformers import AutoProcessor
+
+    try:
+        with _quiet_transformers():
+            return AutoProcessor.from_pretrained(
+                checkpoint.folder, trust_remote_code=False, local_files_only=True
+            )
+    except Exception as error:
+        raise ModelError(f'cannot load the processor of {checkpoint.name}: {first_line(error)}') from error
+
+
+def _check_report(report: dict, name: str, progress: Callable[[str], None]) -> None:
+    """Turn transformers' loading report into errors. It knows which missing weights are tied to others."""
+    missing = sorted(report['missing_keys'])
+    if missing:
+        raise ModelError(
+            f'{name} lacks {len(missing)} weight(s), which would be newly initialised (random): '
+            f'{_some(missing)}'
+        )
+    mismatched = sorted(key if isinstance(key, str) else key[0] for key in report['mismatched_keys'])
+    if mismatched:
+        raise ModelError(
+            f'{name} has {len(mismatched)} weight(s) of another shape than its config: {_some(mismatched)}'
+        )
+    unexpected = sorted(report['unexpected_keys'])
+    own = [key for key in unexpected if key.startswith(_OWN_PREFIXES)]
+    if own:
+        raise ModelError(f'{name} has {len(own)} weight(s) that its config has no place for: {_some(own)}')
+    if report.get('error_msgs'):
+        raise ModelError(f'cannot load {name}: {" ".join(str(report["error_msgs"][0]).split())}')
+    if unexpected:
+        progress(
+            f'warning: {name} has {len(unexpected)} weight(s) that a reply does not use: {_some(unexpected)}'
+        )
+
+
+def _check_tied_head(checkpoint: Checkpoint) -> None:
+    """Refuse a head that the config ties to the embeddings but that holds other numbers.
+
+    transformers 4.57 would drop the head and 5 would untie it, so no two machines need agree on the rewards.
+    """
+    import torch
+    from safetensors import safe_open
+
+    found = {}
+    for shard in checkpoints.weight_files(checkpoint.folder):
+        with safe_open(checkpoint.folder / shard, framework='pt') as file:
+            for key in file.keys():  # noqa: SIM118 (safe_open is no mapping)
+                if key == 'lm_head.weight' or key.endswith('.embed_tokens.weight'):
+                    found[key == 'lm_head.weight'] = file.get_tensor(key)
+    if len(found) == 2 and not torch.equal(found[True], found[False]):
+        raise ModelError(
+            f'{checkpoint.name} holds an lm_head.weight that differs from the embeddings, but its config '
+            'says tie_word_embeddings: set that to false in config.json, or remove the tensor'
+        )
+
+
+def _check_system_prompt(name: str, system_prompt: str, progress: Callable[[str], None]) -> None:
+    digest = system_prompt_sha256(system_prompt)
+    if digest not in (RELEASED_SHA256, _tabletop_sha256()):
+        progress(
+            f'warning: the system prompt of {name} differs from the released one (SHA-256 {digest[:12]}..., '
+            f'{RELEASED_SHA256[:12]}... expected): rewards may be off'
+        )
+
+
+def _check_patch_embedding(network: Any, progress: Callable[[str], None]) -> None:
+    import torch
+
+    slow = isinstance(network.model.visual.patch_embed.proj, torch.nn.Conv3d)
+    if slow and torch.__version__.startswith('2.9.'):
+        progress(
+            f'warning: torch {torch.__version__} is slow in the vision patch embedding (a Conv3d regression '
+            'of 2.9): use 2.8, or 2.10 and newer'
+        )
+
+
+def _tabletop_sha256() -> str | None:
+    """The demo checkpoint has a system prompt of its own, and so have models trained like it."""
+    try:
+        return system_prompt_sha256(read_system_prompt(checkpoints.tabletop_folder()))
+    except ModelError:
+        return None
+
+
+def _some(keys: list[str]) -> str:
+    return ', '.join(keys[:_SHOWN]) + (', ...' if len(keys) > _SHOWN else '')
+
+
+@contextlib.contextmanager
+def _quiet_transformers() -> Iterator[None]:
+    """No progress bars and no report tables: what they say reaches the user as single lines."""
+    from transformers.utils import logging
+
+    verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(verbosity)
+        if bars:
+            logging.enable_progress_bar()

@@ -1,0 +1,151 @@
+"""The model card's own procedure: the slow path that every faster one is measured against."""
+
+from __future__ import annotations
+
+import gc
+import threading
+from typing import TYPE_CHECKING, Any
+
+from densereward_ros.models.base import Interrupted, ModelError, first_line
+from densereward_ros.models.prompt import build_messages, check_special_tokens, clean_task
+from densereward_ros.models.reply import parse_reply
+from densereward_ros.types import FRAMES_PER_WINDOW, Frame, ImageError, MalformedReply, Verdict, Window
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import torch
+
+    from densereward_ros.models.loading import LoadedModel
+
+_MAX_ASPECT = 200  # qwen_vl_utils refuses anything longer
+_WARM_UP_SIDE = 224  # pixels
+
+
+class ReferenceModel:
+    """A RewardModel that does what the model card does, window by window, and nothing else.
+
+    Every window is encoded and generated from nothing, with transformers' own processor and
+    generate(); no state survives a reply.
+    """
+
+    def __init__(self, loaded: LoadedModel, max_new_tokens: int) -> None:
+        self.name = loaded.name
+        self._loaded: LoadedModel | None = loaded
+        self._max_new_tokens = max_new_tokens
+        self._stop = threading.Event()
+
+    def score(self, windows: Sequence[Window]) -> list[Verdict | MalformedReply]:
+        """See RewardModel.score."""
+        return [parse_reply(self.reply(window)) for window in windows]
+
+    def reply(self, window: Window) -> str:
+        """The model's text for one window, as the model card prints it. Raises as score does."""
+        self._check_running()
+        return self.decode(self.generate(self.encode(window)))
+
+    def encode(self, window: Window) -> Mapping[str, torch.Tensor]:
+        """All that the processor returns for a window, on the model's device."""
+        from PIL import Image
+        from qwen_vl_utils import process_vision_info
+
+        loaded = self._open()
+        task = clean_task(window.task)
+        if not task:
+            raise ValueError('the task is empty (say in words what the robot is to do)')
+        check_special_tokens(task, loaded.special_tokens)
+        images = [Image.fromarray(_checked(frame)) for frame in window.frames]
+        messages = build_messages(loaded.system_prompt, images, task)
+        text = loaded.processor.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
+        # Like the card, without image_patch_size: images are resized to multiples of 28 here and of
+        # 32 by the processor. The model was published with this, so the same pixels must go in.
+        image_inputs, video_inputs = process_vision_info(messages)
+        inputs = loaded.processor(
+            text=[text], images=image_inputs, videos=video_inputs, padding=True, return_tensors='pt'
+        )
+        return inputs.to(loaded.network.device)
+
+    def generate(self, inputs: Mapping[str, torch.Tensor]) -> torch.Tensor:
+        """The new token ids, shape (1, at most max_new_tokens), greedy."""
+        import torch
+        from transformers import StoppingCriteriaList
+
+        network = self._open().network
+        # A second generate() on one model has been seen to reuse the first one's M-RoPE offset
+        # (transformers #43952); a reply must not depend on the one before it.
+        network.model.rope_deltas = None
+        try:
+            with torch.no_grad():
+                output = network.generate(
+                    **inputs,
+                    max_new_tokens=self._max_new_tokens,
+                    do_sample=False,
+                    stopping_criteria=StoppingCriteriaList([self._stop_now]),
+                )
+        except torch.cuda.OutOfMemoryError as error:
+            torch.cuda.empty_cache()
+            raise ModelError(f'{self.name} ran out of GPU memory: {first_line(error)}') from error
+        self._check_running()
+        return output[:, inputs['input_ids'].shape[1] :]
+
+    def decode(self, tokens: torch.Tensor) -> str:
+        """New token ids as text, without special tokens and outer white space."""
+        return self._open().processor.batch_decode(tokens, skip_special_tokens=True)[0].strip()
+
+    def warm_up(self) -> None:
+        """One real reply on a grey window. Raises ModelError when the model cannot run here."""
+        import numpy as np
+
+        grey = np.full((_WARM_UP_SIDE, _WARM_UP_SIDE, 3), 127, np.uint8)
+        frames = tuple(Frame(stamp, stamp, lambda: grey) for stamp in range(FRAMES_PER_WINDOW))
+        try:
+            self.reply(Window(camera='', task='warm up', frames=frames))
+        except RuntimeError as error:
+            if isinstance(error, ModelError):
+                raise
+            raise ModelError(f'{self.name} was loaded but cannot run: {first_line(error)}') from error
+
+    def interrupt(self) -> None:
+        """See RewardModel.interrupt."""
+        self._stop.set()
+
+    def resume(self) -> None:
+        """See RewardModel.resume."""
+        self._stop.clear()
+
+    def close(self) -> None:
+        """See RewardModel.close."""
+        if self._loaded is None:
+            return
+        on_gpu = self._loaded.network.device.type == 'cuda'
+        self._loaded = None
+        gc.collect()
+        if on_gpu:
+            import torch
+
+            torch.cuda.empty_cache()
+
+    def _open(self) -> LoadedModel:
+        if self._loaded is None:
+            raise ModelError(f'{self.name} is closed')
+        return self._loaded
+
+    def _check_running(self) -> None:
+        if self._stop.is_set():
+            raise Interrupted
+
+    def _stop_now(self, input_ids: torch.Tensor, scores: Any, **kwargs: Any) -> torch.Tensor:
+        """Asked by generate() after every token, for each row of the batch."""
+        import torch
+
+        return torch.full((input_ids.shape[0],), self._stop.is_set(), device=input_ids.device)
+
+
+def _checked(frame: Frame) -> Any:
+    """The frame's image, if the card's procedure can take it. Raises ImageError."""
+    height, width = frame.image.shape[:2]
+    if max(height, width) > _MAX_ASPECT * min(height, width):
+        raise ImageError(
+            f'image is {width}x{height} pixels (one side may be at most {_MAX_ASPECT} times the other)'
+        )
+    return frame.image
