@@ -1,0 +1,1 @@
+"""Recordings of a camera: frames in. Nothing here needs ROS."""

@@ -1,0 +1,102 @@
+"""Video files, read with PyAV."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Iterator
+
+from densereward_ros.recordings.base import RecordingError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+ALLOWED = 'allowed is a video file that FFmpeg reads, such as .mp4, .mkv, .webm or .avi'
+
+
+class Video:
+    """The first video stream of a file; a Recording."""
+
+    def __init__(self, path: str | Path, rate: float = 0.0) -> None:
+        """Open the file and decode its first frame, so that a bad file is refused at once.
+
+        rate: frames per second in place of the file's own time stamps; 0 keeps those.
+        Raises RecordingError.
+        """
+        self.path = Path(path)
+        self.name = self.path.name
+        self._interval = 1.0 / rate if rate > 0 else None
+        self._av = _import_av()
+        with self._open() as container:
+            stream = container.streams.video[0]
+            own_rate = float(stream.average_rate or stream.guessed_rate or 0)
+            self._check_moving(container)
+        self.rate = rate if rate > 0 else own_rate
+        if not self.rate > 0:
+            raise RecordingError(f'{self.path}: the file states no frame rate; give a rate above 0')
+        next(self.frames())
+
+    def frames(self) -> Iterator[tuple[float, np.ndarray]]:
+        """Yield (seconds since the first frame, uint8 RGB image of shape (height, width, 3)).
+
+        Raises RecordingError.
+        """
+        first, newest, count = None, 0.0, 0
+        with self._open() as container:
+            stream = container.streams.video[0]
+            stream.thread_type = 'AUTO'
+            try:
+                for frame in container.decode(stream):
+                    if self._interval is not None:
+                        seconds = count * self._interval
+                    elif frame.time is None:
+                        seconds = count / self.rate
+                    else:
+                        first = frame.time if first is None else first
+                        seconds = max(newest, frame.time - first)
+                    yield seconds, _upright(frame)
+                    newest, count = seconds, count + 1
+            except self._av.FFmpegError as error:
+                raise RecordingError(
+                    f'{self.path}: damaged after frame {count} ({_cause(error)}); {ALLOWED}'
+                ) from error
+        if count == 0:
+            raise RecordingError(f'{self.path}: holds no frame that can be read; {ALLOWED}')
+
+    def _open(self):
+        if self.path.stat().st_size == 0:
+            raise RecordingError(f'{self.path}: the file is empty; {ALLOWED}')
+        try:
+            container = self._av.open(str(self.path))
+        except (self._av.FFmpegError, OSError) as error:
+            raise RecordingError(f'{self.path}: not a video ({_cause(error)}); {ALLOWED}') from error
+        if not container.streams.video:
+            container.close()
+            raise RecordingError(f'{self.path}: holds no video stream; {ALLOWED}')
+        return container
+
+    def _check_moving(self, container) -> None:
+        # FFmpeg also opens text files (as ANSI art) and single pictures, and calls them videos.
+        if container.format.name in ('tty', 'srt', 'ass') or container.format.name.endswith('_pipe'):
+            raise RecordingError(
+                f'{self.path}: not a video (FFmpeg reads it as {container.format.name}); {ALLOWED}')
+
+
+def _import_av():
+    try:
+        import av
+    except ImportError as error:
+        raise RecordingError(f'a video needs the Python package av ({error}): pip install av') from error
+    return av
+
+
+def _cause(error: Exception) -> str:
+    return getattr(error, 'strerror', None) or str(error)
+
+
+def _upright(frame) -> np.ndarray:
+    import numpy as np
+
+    image = frame.to_ndarray(format='rgb24')
+    # Telephones store the picture as the sensor saw it, and how to turn it beside it.
+    quarter_turns = round(getattr(frame, 'rotation', 0) / 90) % 4
+    return np.ascontiguousarray(np.rot90(image, quarter_turns)) if quarter_turns else image

@@ -1,0 +1,1 @@
+"""Pictures of what a reward model said."""
