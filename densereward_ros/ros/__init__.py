@@ -1,0 +1,1 @@
+"""The ROS 2 side: the one folder that imports rclpy."""

@@ -1,0 +1,102 @@
+"""What the reward node tells on /diagnostics, once a second."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from diagnostic_msgs.msg import DiagnosticStatus, KeyValue
+
+from densereward_ros.frames.window import Arrival
+from densereward_ros.ros.cameras import Camera
+from densereward_ros.ros.inference import InferenceWorker
+
+OK, WARN, ERROR = DiagnosticStatus.OK, DiagnosticStatus.WARN, DiagnosticStatus.ERROR
+
+
+@dataclass
+class NodeReport:
+    """What is known of the node at one moment.
+
+    state: the lifecycle state's name. step: what configure is doing, '' otherwise.
+    rate: the highest number of verdicts a second and camera that is asked for, Hz.
+    """
+
+    name: str
+    state: str
+    step: str
+    model: str
+    task: str
+    rate: float
+    max_frame_age: float
+    last_error: str
+    worker: InferenceWorker | None
+    cameras: Sequence[Camera]
+
+
+def node_status(report: NodeReport) -> DiagnosticStatus:
+    """The node and its model: state, reply rate and latency, malformed replies, last error."""
+    level, message = OK, report.step or report.state
+    values = {'state': report.state, 'model': report.model, 'task': report.task}
+    worker = report.worker
+    if worker is not None:
+        latencies = sorted(worker.latencies_s)
+        median_s = statistics.median(latencies) if latencies else 0.0
+        reached = worker.ticks.rate(time.monotonic_ns())
+        values |= {
+            'reply rate (Hz)': f'{reached:.2f}',
+            'reply latency median (s)': f'{median_s:.3f}' if latencies else '',
+            'reply latency max (s)': f'{latencies[-1]:.3f}' if latencies else '',
+            'replies': str(worker.replies),
+            'malformed replies': str(worker.malformed),
+            'skipped windows': str(sum(camera.skipped_windows for camera in report.cameras)),
+        }
+        if report.state == 'active' and not report.task:
+            level, message = WARN, 'no task: set the parameter task, or publish one on ~/task'
+        elif report.state == 'active' and median_s * report.rate > 1.0:
+            level, message = WARN, (
+                f'{report.rate:g} Hz asked for, {reached:.2f} Hz reached: a reply takes {median_s:.2f} s')
+    values['last error'] = report.last_error
+    if report.last_error and report.state == 'unconfigured':
+        level, message = ERROR, report.last_error
+    return _status(report.name, level, message, values)
+
+
+def camera_status(report: NodeReport, camera: Camera) -> DiagnosticStatus:
+    """One camera: received rate, age, and what became of its images."""
+    age_s = camera.age_s()
+    if report.state != 'active':
+        level, message = OK, 'not scored while the node is not active'
+    elif age_s is None:
+        level, message = ERROR, f'no image on {camera.topic} yet'
+    elif age_s > report.max_frame_age:
+        level, message = ERROR, f'no reward: the last image on {camera.topic} came {age_s:.1f} s ago'
+    elif camera.starved():
+        level, message = ERROR, (
+            f'no reward: images arrive on {camera.topic}, but too slowly, or with stamps that do not advance')
+    elif camera.last_verdict is None and camera.last_image_error:
+        level, message = ERROR, f'no reward: {camera.last_image_error}'
+    else:
+        level, message = OK, 'images arrive'
+    verdict = camera.last_verdict
+    values = {
+        'received rate (Hz)': f'{camera.received.rate(time.monotonic_ns()):.2f}',
+        'age (s)': '' if age_s is None else f'{age_s:.3f}',
+        'received': str(camera.received.count),
+        'out of order': str(camera.arrivals[Arrival.OUT_OF_ORDER]),
+        'restarts': str(camera.arrivals[Arrival.RESTARTED]),
+        'undecodable': str(camera.undecodable),
+        'skipped windows': str(camera.skipped_windows),
+        'last image error': camera.last_image_error,
+        'last reward': '' if verdict is None else f'{verdict.reward:.3f}',
+        'last reason': '' if verdict is None else verdict.reason.word,
+    }
+    return _status(f'{report.name}: camera {camera.topic}', level, message, values)
+
+
+def _status(name: str, level: bytes, message: str, values: dict[str, str]) -> DiagnosticStatus:
+    pairs = [KeyValue(key=key, value=value) for key, value in values.items()]
+    return DiagnosticStatus(
+        level=level, name=name, message=message, hardware_id='densereward_ros', values=pairs)

@@ -1,0 +1,176 @@
+"""What exists from configure to cleanup: cameras, worker, detectors and publishers around a loaded model."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import Callable
+
+from rclpy.callback_groups import CallbackGroup, MutuallyExclusiveCallbackGroup
+from rclpy.lifecycle import LifecycleNodeMixin
+from rclpy.qos import QoSProfile, QoSReliabilityPolicy
+from sensor_msgs.msg import CompressedImage, Image
+
+from densereward_ros.events.detector import EpisodeState, FailureDetector
+from densereward_ros.models.base import RewardModel
+from densereward_ros.ros.cameras import Camera
+from densereward_ros.ros.images import frame_of, message_type
+from densereward_ros.ros.inference import InferenceWorker
+from densereward_ros.ros.messages import stamp_ns
+from densereward_ros.ros.publications import Publications
+from densereward_ros.types import ImageError, MalformedReply, Verdict, Window
+
+LOG_PERIOD_S = 5.0
+# Sensor data: best effort matches every camera driver, and only the newest image counts.
+CAMERA_QOS = QoSProfile(depth=1, reliability=QoSReliabilityPolicy.BEST_EFFORT)
+
+
+@dataclass(frozen=True)
+class MonitorSettings:
+    """The parameters of the same names; image_topics are full names."""
+
+    image_topics: tuple[str, ...]
+    frame_interval: float
+    max_frame_age: float
+    rate: float
+    confirmations: int
+    cooldown: float
+
+
+class Monitor:
+    """Feeds the cameras to the worker and the worker's verdicts to topics and detectors.
+
+    Inactive at first. on_state: called whenever the episode's state may have changed, with the state
+    and the window that shows it, None at the start of an episode. What goes wrong here leaves nothing
+    on the node, and the model open.
+    """
+
+    def __init__(
+        self,
+        node: LifecycleNodeMixin,
+        model: RewardModel,
+        settings: MonitorSettings,
+        on_state: Callable[[EpisodeState, Window | None], None],
+    ) -> None:
+        self.model = model
+        self.cameras = [
+            Camera(topic, settings.frame_interval, settings.max_frame_age) for topic in settings.image_topics]
+        self.last_error = ''
+        self._node = node
+        self._log = node.get_logger()
+        self._on_state = on_state
+        self._scoring = False
+        self._unstamped: set[str] = set()
+        self._detectors = {
+            topic: FailureDetector(settings.confirmations, settings.cooldown)
+            for topic in settings.image_topics}
+        self._publications = Publications(node, model.name, settings.image_topics[0])
+        self.worker = InferenceWorker(model, self.cameras, self)
+        self.worker.set_rate(settings.rate)
+        # Subscriptions live as long as the configured node: destroying one while the executor waits
+        # for it is dangerous, so an inactive node ignores its images instead.
+        self._subscriptions = []
+        try:
+            for camera in self.cameras:
+                self._subscriptions.append(self._subscribe(camera, MutuallyExclusiveCallbackGroup()))
+        except BaseException:
+            self._release()
+            raise
+
+    def activate(self, task: str) -> None:
+        """Begin to score, with a new episode."""
+        self.new_episode(task)
+        self.worker.resume()
+
+    def deactivate(self) -> None:
+        """Stop scoring; when this returns, nothing more is published."""
+        self.worker.pause()
+        self.new_episode('')
+
+    def new_episode(self, task: str) -> None:
+        """Forget the frames, the counts and the failures of the last episode. '' stops scoring."""
+        with self.worker.between_verdicts():
+            self._scoring = bool(task)
+            self.worker.new_episode(task)
+            for detector in self._detectors.values():
+                detector.reset()
+            self._on_state(EpisodeState.UNKNOWN, None)
+
+    def set_live(self, name: str, value: float) -> None:
+        """Change rate, confirmations or cooldown."""
+        if name == 'rate':
+            self.worker.set_rate(value)
+        else:
+            for detector in self._detectors.values():
+                setattr(detector, name, value)
+
+    def close(self) -> None:
+        """Stop the worker, free the model, and take subscriptions and publishers off the node.
+
+        Raises RuntimeError, with everything else done, when the model does not end its reply.
+        """
+        try:
+            self._release()
+        finally:
+            self.model.close()
+
+    def _release(self) -> None:
+        self._scoring = False
+        for subscription in self._subscriptions:
+            self._node.destroy_subscription(subscription)
+        try:
+            self.worker.stop()
+        finally:
+            self._publications.destroy()
+
+    # What the worker tells, on its thread
+
+    def on_verdict(self, camera: Camera, window: Window, verdict: Verdict, inference_s: float) -> None:
+        """Publish the reward, and the event that it completes."""
+        event = self._detectors[camera.topic].update(window, verdict)
+        self._publications.publish_reward(window, verdict, inference_s)
+        if event is not None:
+            self._publications.publish_failure(event)
+            self._log.warning(f'failure: {event.reason.word} on {camera.topic}, reward {event.reward:.3f}')
+        self._on_state(combined_state(detector.state for detector in self._detectors.values()), window)
+
+    def on_malformed(self, camera: Camera, reply: MalformedReply) -> None:
+        """Say that a reply was malformed; there is no reward."""
+        self.last_error = f'malformed reply: {reply.why}'
+        self._log.warning(
+            f'{camera.topic}: malformed reply, no reward: {reply.why}', throttle_duration_sec=LOG_PERIOD_S)
+
+    def on_bad_image(self, camera: Camera, error: ImageError) -> None:
+        """Say that an image was unusable; the window waits for the next."""
+        self.last_error = f'{camera.topic}: {error}'
+        self._log.warning(f'{camera.topic}: image dropped: {error}', throttle_duration_sec=LOG_PERIOD_S)
+
+    def on_model_error(self, error: Exception) -> None:
+        """Say that the model failed; the next window is tried all the same."""
+        self.last_error = f'the model failed: {error}'
+        self._log.error(f'no reward: the model failed: {error}', throttle_duration_sec=LOG_PERIOD_S)
+
+    def _subscribe(self, camera: Camera, group: CallbackGroup):
+        return self._node.create_subscription(
+            message_type(camera.topic), camera.topic, functools.partial(self._on_image, camera), CAMERA_QOS,
+            callback_group=group)
+
+    def _on_image(self, camera: Camera, message: Image | CompressedImage) -> None:
+        received_ns = camera.mark_received()
+        if not self._scoring:
+            return
+        if stamp_ns(message.header.stamp) == 0 and camera.topic not in self._unstamped:
+            self._unstamped.add(camera.topic)
+            self._log.warning(f'{camera.topic}: images have no stamp; the time of their arrival stands in')
+        arrival_ns = self._node.get_clock().now().nanoseconds
+        if camera.add(frame_of(message, received_ns, stamp_if_none_ns=arrival_ns)):
+            self.worker.wake()
+
+
+def combined_state(states) -> EpisodeState:
+    """The state of an episode that several cameras see: one failing camera makes it FAILING."""
+    seen = set(states)
+    for state in (EpisodeState.FAILING, EpisodeState.RUNNING):
+        if state in seen:
+            return state
+    return EpisodeState.UNKNOWN

@@ -1,0 +1,325 @@
+"""The lifecycle node: cameras in, /reward and /failure_event out."""
+
+from __future__ import annotations
+
+import functools
+import os
+import signal
+import threading
+import traceback
+from typing import Any, Callable
+
+from diagnostic_msgs.msg import DiagnosticArray
+from rcl_interfaces.msg import SetParametersResult
+from rclpy.callback_groups import MutuallyExclusiveCallbackGroup, ReentrantCallbackGroup
+from rclpy.clock import Clock, ClockType
+from rclpy.exceptions import NameValidationException
+from rclpy.expand_topic_name import expand_topic_name
+from rclpy.lifecycle import LifecycleNodeMixin, LifecycleState, TransitionCallbackReturn
+from rclpy.logging import get_logger
+from rclpy.node import Node
+from rclpy.parameter import Parameter
+from rclpy.qos import QoSProfile, QoSReliabilityPolicy
+from rclpy.validate_full_topic_name import validate_full_topic_name
+from std_msgs.msg import String
+from std_srvs.srv import Trigger
+
+from densereward_ros import msg
+from densereward_ros.events.detector import EpisodeState
+from densereward_ros.models.base import ModelError, ModelOptions, open_model, preload
+from densereward_ros.models.prompt import clean_task
+from densereward_ros.ros.diagnostics import NodeReport, camera_status, node_status
+from densereward_ros.ros.messages import header_of
+from densereward_ros.ros.monitor import Monitor, MonitorSettings
+from densereward_ros.ros.parameters import SPEC_OF_NAME, ParameterError, check_value, declare_parameters
+from densereward_ros.ros.process import run
+from densereward_ros.ros.publications import LATCHED_QOS
+from densereward_ros.types import Window
+
+try:
+    from rclpy.event_handler import SubscriptionEventCallbacks
+except ImportError:  # Humble
+    from rclpy.qos_event import SubscriptionEventCallbacks
+
+WARNING = 'warning: '  # how open_model marks the lines that are one
+
+
+def transition(work: Callable[[RewardNode, LifecycleState], None]) -> Callable[..., TransitionCallbackReturn]:
+    """A lifecycle callback: rclpy swallows what a callback raises, so the cause is logged here."""
+
+    @functools.wraps(work)
+    def callback(node: RewardNode, state: LifecycleState) -> TransitionCallbackReturn:
+        try:
+            work(node, state)
+        except (ModelError, ParameterError) as error:
+            node.report_error(f'{work.__name__} failed: {error}')
+            return TransitionCallbackReturn.FAILURE
+        except Exception as error:
+            node.report_error(f'{work.__name__} failed: {error!r}')
+            node.get_logger().error(traceback.format_exc())
+            return TransitionCallbackReturn.ERROR
+        return TransitionCallbackReturn.SUCCESS
+
+    return callback
+
+
+class RewardNode(LifecycleNodeMixin, Node):
+    """Parameters, task and lifecycle; what is configured lives in a Monitor.
+
+    The lifecycle services run in a reentrant group, so that get_state is answered while configure
+    loads a model. Raises ParameterError for a start value that is not allowed.
+    """
+
+    def __init__(self, **node_arguments: Any) -> None:
+        Node.__init__(self, 'reward_node', **node_arguments)
+        declare_parameters(self)
+        self._task = _allowed_task(self._value('task'))
+        transitions = ReentrantCallbackGroup()
+        LifecycleNodeMixin.__init__(self, callback_group=transitions)
+        self._state = 'unconfigured'
+        self._step = ''
+        self._last_error = ''
+        self._monitor: Monitor | None = None
+        # Held while state, task and monitor change together; transitions and inputs run on several threads.
+        self._changing = threading.RLock()
+        self._told: tuple[str, EpisodeState] | None = None
+
+        # Lifecycle publishers are silent while inactive; the state and the diagnostics must not be.
+        self._episode_state = self.create_publisher(msg.EpisodeState, '~/episode_state', LATCHED_QOS)
+        self._diagnostics = self.create_publisher(DiagnosticArray, '/diagnostics', 10)
+        steady = Clock(clock_type=ClockType.STEADY_TIME)
+        self.create_timer(
+            1.0, self._publish_diagnostics, callback_group=MutuallyExclusiveCallbackGroup(), clock=steady)
+        # A latched task needs a transient_local subscription, which a plain `ros2 topic pub` never
+        # matches; a volatile one misses what was latched before it came. So there are both, and the
+        # same task twice changes nothing.
+        inputs = MutuallyExclusiveCallbackGroup()
+        plain = QoSProfile(depth=1, reliability=QoSReliabilityPolicy.RELIABLE)
+        self.create_subscription(String, '~/task', self._on_task, plain, callback_group=inputs)
+        # Without the default callbacks: of each plain publisher rclpy would say that nothing arrives from it.
+        self.create_subscription(
+            String, '~/task', self._on_task, LATCHED_QOS, callback_group=inputs,
+            event_callbacks=SubscriptionEventCallbacks(use_default_callbacks=False))
+        self.create_service(Trigger, '~/reset', self._on_reset, callback_group=inputs)
+        self.add_on_set_parameters_callback(self._on_set_parameters)
+        self._tell_state(EpisodeState.UNKNOWN)
+        if self._value('autostart'):
+            self._autostart_timer = self.create_timer(
+                0.0, self._autostart, callback_group=MutuallyExclusiveCallbackGroup(), clock=steady)
+
+    def report_error(self, line: str) -> None:
+        """Log an error, and keep it for the diagnostics."""
+        self._last_error = line
+        self.get_logger().error(line)
+
+    def shut_down(self) -> None:
+        """Make the shutdown transition, unless a model is being loaded: nothing can be freed then."""
+        if self._state != 'configuring' and self._state != 'finalized':
+            self.trigger_shutdown()
+
+    # Transitions
+
+    @transition
+    def on_configure(self, state: LifecycleState) -> None:
+        """Load and warm up the model; only then is the node configured."""
+        self._state = 'configuring'
+        try:
+            settings = self._monitor_settings()
+            model = open_model(
+                ModelOptions(
+                    model=self._value('model'),
+                    revision=self._value('model_revision'),
+                    device=self._value('device'),
+                    dtype=self._value('dtype'),
+                    max_new_tokens=self._value('max_new_tokens'),
+                ),
+                self._progress)
+            try:
+                with self._changing:
+                    # Read again: rate and the like may have changed while the model was loading.
+                    self._monitor = Monitor(self, model, self._monitor_settings(), self._tell_state)
+                    self._state, self._last_error = 'inactive', ''
+            except BaseException:
+                model.close()
+                raise
+        except BaseException:
+            self._state = 'unconfigured'
+            raise
+        finally:
+            self._step = ''
+        self.get_logger().info(f'configured: {model.name} watches {", ".join(settings.image_topics)}')
+
+    @transition
+    def on_activate(self, state: LifecycleState) -> None:
+        """Begin to score."""
+        LifecycleNodeMixin.on_activate(self, state)
+        with self._changing:
+            self._monitor.activate(self._task)
+            self._state = 'active'
+        if self._task:
+            self.get_logger().info(f'active: task "{self._task}"')
+        else:
+            self.get_logger().info('active, but idle: no task; set the parameter task, or publish on ~/task')
+
+    @transition
+    def on_deactivate(self, state: LifecycleState) -> None:
+        """Stop scoring; the model stays loaded."""
+        with self._changing:
+            self._monitor.deactivate()
+            self._state = 'inactive'
+        LifecycleNodeMixin.on_deactivate(self, state)
+
+    @transition
+    def on_cleanup(self, state: LifecycleState) -> None:
+        """Free the model."""
+        self._release()
+
+    @transition
+    def on_shutdown(self, state: LifecycleState) -> None:
+        """Free the model, from any state."""
+        self._release()
+        self._state = 'finalized'
+
+    @transition
+    def on_error(self, state: LifecycleState) -> None:
+        """After an error nothing is left, and the node can be configured again."""
+        self._release()
+
+    def _release(self) -> None:
+        with self._changing:
+            monitor, self._monitor = self._monitor, None
+            self._state = 'unconfigured'
+        if monitor is not None:
+            monitor.deactivate()
+            monitor.close()
+
+    def _autostart(self) -> None:
+        self._autostart_timer.cancel()
+        if self._state != 'unconfigured':
+            return
+        if self.trigger_configure() is TransitionCallbackReturn.SUCCESS:
+            self.trigger_activate()
+
+    # Parameters and task
+
+    def _value(self, name: str) -> Any:
+        return self.get_parameter(name).value
+
+    def _monitor_settings(self) -> MonitorSettings:
+        topics = []
+        for topic in self._value('image_topics'):
+            try:
+                validate_full_topic_name(expand_topic_name(topic, self.get_name(), self.get_namespace()))
+            except (ValueError, NameValidationException) as error:
+                why = str(error).splitlines()[0].rstrip(':')
+                raise ParameterError(f'parameter image_topics holds {topic!r}: {why}') from None
+            full = self.resolve_topic_name(topic)
+            if full in topics:
+                raise ParameterError(f'parameter image_topics names {full} twice, allowed: each camera once')
+            topics.append(full)
+        names = ('frame_interval', 'max_frame_age', 'rate', 'confirmations', 'cooldown')
+        return MonitorSettings(tuple(topics), **{name: self._value(name) for name in names})
+
+    def _on_set_parameters(self, parameters: list[Parameter]) -> SetParametersResult:
+        changes = {}
+        for parameter in parameters:
+            spec = SPEC_OF_NAME.get(parameter.name)
+            if spec is None:
+                continue
+            try:
+                check_value(spec, parameter.value)
+                frozen = not spec.live and self._state != 'unconfigured'
+                if frozen and parameter.value != self._value(spec.name):
+                    raise ParameterError(
+                        f'parameter {spec.name} is read at configure, and the node is {self._state}: '
+                        'clean it up first')
+                changes[spec.name] = (
+                    _allowed_task(parameter.value) if spec.name == 'task' else parameter.value)
+            except ParameterError as error:
+                return SetParametersResult(successful=False, reason=str(error))
+        with self._changing:
+            task = changes.pop('task', self._task)
+            if self._monitor is not None:
+                for name, value in changes.items():
+                    self._monitor.set_live(name, value)
+            if task != self._task:
+                self._task = task
+                self._begin_episode()
+        return SetParametersResult(successful=True)
+
+    def _on_task(self, message: String) -> None:
+        result = self.set_parameters([Parameter('task', value=message.data)])[0]
+        if not result.successful:
+            self.report_error(f'~/task refused, the task is still "{self._task}": {result.reason}')
+
+    def _on_reset(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        with self._changing:
+            response.success = self._state == 'active'
+            if response.success:
+                self._begin_episode()
+        if response.success:
+            response.message = f'new episode: task "{self._task}"'
+        else:
+            response.message = f'no episode to reset: the node is {self._state}'
+        return response
+
+    def _begin_episode(self) -> None:
+        if self._state == 'active':
+            self._monitor.new_episode(self._task)
+            self.get_logger().info(f'new episode: task "{self._task}"' if self._task else 'no task: idle')
+        else:
+            self._tell_state(EpisodeState.UNKNOWN)
+
+    # Telling
+
+    def _tell_state(self, state: EpisodeState, window: Window | None = None) -> None:
+        # A window knows the task that it was judged by; a new one may have been set meanwhile.
+        task = window.task if window else self._task
+        if (task, state) != self._told:
+            self._told = (task, state)
+            stamp = header_of(window.newest).stamp if window else self.get_clock().now().to_msg()
+            self._episode_state.publish(msg.EpisodeState(stamp=stamp, task=task, state=int(state)))
+
+    def _progress(self, line: str) -> None:
+        self._step = line
+        if line.startswith(WARNING):
+            self.get_logger().warning(line.removeprefix(WARNING))
+        else:
+            self.get_logger().info(line)
+
+    def _publish_diagnostics(self) -> None:
+        monitor = self._monitor
+        report = NodeReport(
+            name=self.get_fully_qualified_name().lstrip('/'),
+            state=self._state,
+            step=self._step,
+            model=monitor.model.name if monitor else self._value('model'),
+            task=self._task,
+            rate=self._value('rate'),
+            max_frame_age=self._value('max_frame_age'),
+            last_error=(monitor and monitor.last_error) or self._last_error,
+            worker=monitor and monitor.worker,
+            cameras=monitor.cameras if monitor else (),
+        )
+        array = DiagnosticArray(status=[
+            node_status(report), *(camera_status(report, camera) for camera in report.cameras)])
+        array.header.stamp = self.get_clock().now().to_msg()
+        self._diagnostics.publish(array)
+
+
+def _allowed_task(text: str) -> str:
+    try:
+        return clean_task(text)
+    except ValueError as error:
+        raise ParameterError(f'parameter task: {error}') from None
+
+
+def main() -> None:
+    """Run the node until SIGINT or SIGTERM; ends the process."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: os._exit(0))
+    # Importing torch holds the interpreter for most of a second at a time, in which no service would
+    # be answered; so it comes before the node does. Whether it worked, configure says.
+    get_logger('reward_node').info('importing torch and transformers')
+    preload()
+    run(RewardNode, RewardNode.shut_down)

@@ -1,0 +1,125 @@
+"""The process around the node: signals in every state, exit codes, and that the node says goodbye.
+
+The model is scripted here, so that a process starts in a second; test_reward_node.py starts the real one.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import signal
+import sys
+import time
+
+import pytest
+from lifecycle_msgs.srv import GetState
+from ros_bench import wait_for
+
+pytestmark = pytest.mark.slow
+
+NUMBERS = itertools.count()
+WAY_TO = {
+    'unconfigured': [],
+    'inactive': ['configure'],
+    'active': ['configure', 'activate'],
+    'finalized': ['configure', 'shutdown'],
+}
+
+
+@pytest.fixture
+def start(processes, request):
+    """Starts the node's main() in a process of its own.
+
+    Each has its own node name: one that was killed stays in the graph, as a ghost, until its lease ends.
+    """
+    program = request.path.with_name('scripted_node.py')
+
+    def start(*arguments, name='', **script):
+        name = name or f'reward_node_{next(NUMBERS)}'
+        process = processes([
+            sys.executable, program, json.dumps(script), '--ros-args', '-r', f'__node:={name}', *arguments])
+        process.name = name
+        return process
+
+    return start
+
+
+@pytest.mark.parametrize('state', WAY_TO)
+@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_node_in_every_state(start, client, state, number):
+    """Exit code 0 within two seconds, no traceback, and no ghost in the graph until a lease ends."""
+    node = start()
+    for transition in WAY_TO[state]:
+        assert client.transition(transition, node.name)
+    assert client.state(node.name) == state
+    code, seconds = node.signal(number)
+    assert (code, seconds < 2.0) == (0, True), (code, seconds, node.lines)
+    assert not [line for line in node.lines if 'Traceback' in line or 'ERROR' in line]
+    wait_for(lambda: node.name not in client.node.get_node_names(), 5.0, 'the node to leave the graph')
+
+
+@pytest.mark.parametrize('busy', [False, True], ids=['waiting', 'computing'])
+@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_while_the_model_loads(start, number, busy):
+    """Nothing can be freed then, but the process must go: `ros2 launch` would kill it after ten seconds."""
+    node = start('-p', 'autostart:=true', load_s=60.0, busy=busy)
+    node.wait_for_line('loading')
+    time.sleep(0.2)
+    code, seconds = node.signal(number)
+    assert (code, seconds < 2.0) == (0, True), (code, seconds, node.lines)
+    assert not [line for line in node.lines if 'Traceback' in line]
+
+
+def test_a_signal_while_the_heavy_packages_are_imported(start):
+    """Before there is a node at all."""
+    node = start(import_s=60.0)
+    node.wait_for_line('importing torch and transformers')
+    code, seconds = node.signal()
+    assert (code, seconds < 2.0) == (0, True), (code, seconds, node.lines)
+
+
+def test_two_signals_are_as_good_as_one(start, client):
+    """A terminal's Ctrl-C reaches the node itself, and `ros2 launch` sends it a second one."""
+    node = start('-p', 'autostart:=true')
+    wait_for(lambda: client.state(node.name) == 'active')
+    node.process.send_signal(signal.SIGINT)
+    code, seconds = node.signal(signal.SIGINT)
+    assert (code, seconds < 2.0) == (0, True), (code, seconds, node.lines)
+
+
+def test_a_killed_node_can_be_started_again(start, client):
+    """kill -9 leaves nothing that a new one would stumble over."""
+    first = start('-p', 'autostart:=true')
+    wait_for(lambda: client.state(first.name) == 'active')
+    assert first.signal(signal.SIGKILL)[0] == -signal.SIGKILL
+    second = start('-p', 'autostart:=true', name=first.name)
+    second.wait_for_line('active')
+    wait_for(lambda: _state(client, second.name) == 'active')
+    assert second.signal()[0] == 0
+
+
+def _state(client, name: str) -> str:
+    """The state, or '' when the question went to the node that was killed."""
+    answer = client.call_async(GetState, f'/{name}/get_state', GetState.Request())
+    deadline = time.monotonic() + 2.0
+    while not answer.done() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return answer.result().current_state.label if answer.done() else ''
+
+
+@pytest.mark.parametrize(('arguments', 'words'), [
+    (['-p', 'rate:=.nan'], 'parameter rate is nan, allowed: 0.1 to 100.0'),
+    (['-p', 'image_topics:=[]'], 'parameter image_topics is empty, allowed: a list of at least one text'),
+    (['-p', 'task:=on'], 'parameter task is True, allowed: a text; put it in quotes'),
+    (['-p', 'confirmations:=0'], 'parameter confirmations is 0, allowed: a whole number, 1 to 100'),
+    (['--params-file', '/no/such/file.yaml'], '/no/such/file.yaml'),
+    (['-r', '__node:=9lives'], "'-r __node:=9lives'"),
+])
+def test_a_wrong_start_value_is_one_line_and_exit_code_1(start, arguments, words):
+    """As YAML and the command line really deliver it: no traceback, and the value is named."""
+    node = start(*arguments)
+    assert node.process.wait(30) == 1
+    node.close()
+    lines = [line for line in node.lines if not line.startswith('[')]
+    assert len(lines) == 1, node.lines
+    assert words in lines[0]
