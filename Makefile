@@ -4,7 +4,6 @@ SHELL := /bin/bash
 ENVIRONMENT := . scripts/environment.bash &&
 EXECUTABLES := install/densereward_ros/lib/densereward_ros
 
-DURATION ?= 45
 export DURATION SOURCE TASK
 
 .PHONY: help setup build demo test test-fast evaluate-demo train-demo lint clean
@@ -28,7 +27,7 @@ build: setup
 	@scripts/build
 
 demo: build
-	@$(ENVIRONMENT) exec $(EXECUTABLES)/demo --duration "$$DURATION" \
+	@$(ENVIRONMENT) exec $(EXECUTABLES)/demo $${DURATION:+--duration "$$DURATION"} \
 	  $${SOURCE:+--source "$$SOURCE"} $${TASK:+--task "$$TASK"}
 
 # From test/, so that Python finds the built package before the source folder, which has no messages.

@@ -13,6 +13,7 @@ STEP_S = 0.2
 
 
 def window(time_s: float, segment: int = 0) -> Window:
+    """A window whose newest frame has this stamp."""
     frame = Frame(round(time_s * 1e9), 0, lambda: np.zeros((2, 2, 3), np.uint8))
     return Window('/camera', 'stack the cup', (frame, frame, frame), segment)
 

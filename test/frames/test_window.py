@@ -16,11 +16,13 @@ MS = 1_000_000
 
 
 def frame(stamp_ms: float, received_ms: float | None = None) -> Frame:
+    """A black frame; it arrives when it was taken unless told otherwise."""
     received_ms = stamp_ms if received_ms is None else received_ms
     return Frame(round(stamp_ms * MS), round(received_ms * MS), lambda: np.zeros((2, 2, 3), np.uint8))
 
 
 def stamps_ms(frames) -> list[float]:
+    """The stamps of frames in milliseconds."""
     return [f.stamp_ns / MS for f in frames]
 
 

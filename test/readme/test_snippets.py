@@ -31,7 +31,8 @@ def test_the_python_example_hears_a_failure(repository, tmp_path):
     script = tmp_path / 'recover.py'
     script.write_text(code_block(repository, 'python'))
     process = subprocess.Popen(
-        [sys.executable, str(script)], stderr=subprocess.STDOUT, stdout=subprocess.PIPE, text=True, cwd=tmp_path)
+        [sys.executable, str(script)], stderr=subprocess.STDOUT, stdout=subprocess.PIPE, text=True,
+        cwd=tmp_path)
     context = rclpy.Context()
     rclpy.init(context=context)
     node = rclpy.create_node('readme_publisher', context=context)
