@@ -1,0 +1,1 @@
+"""Metrics of dense reward: one metric a function, one family a file."""
