@@ -6,7 +6,7 @@ EXECUTABLES := install/densereward_ros/lib/densereward_ros
 
 export DURATION SOURCE TASK
 
-.PHONY: help setup build demo test test-fast evaluate-demo train-demo lint clean
+.PHONY: help setup build demo test test-fast test-compat evaluate-demo train-demo bench bench-gpu lint clean
 
 help:
 	@echo 'make demo            a simulated robot, the reward node and a recovery controller, live in this terminal'
@@ -14,6 +14,9 @@ help:
 	@echo '                     SOURCE=video.mp4 TASK="stack the cup" (a recording instead of the simulator)'
 	@echo 'make test            the whole suite; make test-fast leaves out the slow tests'
 	@echo 'make evaluate-demo   measure the demo checkpoint on held-out episodes, into benchmark/demo.json'
+	@echo 'make bench           time every step of the fast engine against the model card, into benchmark/engine.json'
+	@echo 'make bench-gpu       the same with a model of the released size and random weights, on CUDA'
+	@echo 'make test-compat     the fast engine equals the reference on transformers 4.57 too'
 	@echo 'make train-demo      train the demo checkpoint again'
 	@echo 'make setup           make .venv: ROS 2 (unless one is sourced), torch and the rest'
 	@echo 'make build           build the package with colcon, into install/'
@@ -36,6 +39,19 @@ test: build
 
 test-fast: build
 	@$(ENVIRONMENT) cd test && exec python -m pytest -m 'not slow'
+
+# The oldest transformers that is supported, put before the one of the environment; torch is the same.
+COMPAT := $(CURDIR)/build/transformers-4.57
+test-compat: build
+	@test -d $(COMPAT) || { $(ENVIRONMENT) python -m pip install --no-deps --target $(COMPAT) \
+	  transformers==4.57.6 huggingface-hub==0.36.0 tokenizers==0.22.1; }
+	@$(ENVIRONMENT) cd test && PYTHONPATH=$(COMPAT):$$PYTHONPATH exec python -m pytest models/fast
+
+bench: build
+	@$(ENVIRONMENT) exec python benchmark/engine.py
+
+bench-gpu: build
+	@$(ENVIRONMENT) exec python benchmark/engine.py --gpu --seconds 20 --output benchmark/engine_gpu.json
 
 evaluate-demo: build
 	@$(ENVIRONMENT) exec densereward evaluate-demo

@@ -9,7 +9,7 @@ from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 
-from densereward_ros.ros.demo_processes import NAMESPACE, TABLETOP, demo_processes
+from densereward_ros.ros.demo.processes import NAMESPACE, TABLETOP, demo_processes
 
 ARGUMENTS = (
     ('source', TABLETOP, 'A video file instead of the simulated robot; the launch ends when it does.'),

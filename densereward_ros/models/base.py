@@ -1,13 +1,10 @@
-"""What a reward model is, and how to open one."""
+"""What a reward model is, how it is asked for, and how it fails."""
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 import re
-import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Callable, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,17 +14,7 @@ if TYPE_CHECKING:
 RELEASED_MODEL = 'densereward/densereward-3frame-thinking'
 MIN_NEW_TOKENS = 32  # the model card's own lower limit: reason and reward must both fit
 DTYPES = ('auto', 'bfloat16', 'float16', 'float32')
-
-# Import name -> distribution name, in the order in which a broken one is best reported.
-_DEPENDENCIES = {
-    'torch': 'torch',
-    'torchvision': 'torchvision',
-    'transformers': 'transformers',
-    'accelerate': 'accelerate',
-    'qwen_vl_utils': 'qwen-vl-utils',
-    'PIL': 'pillow',
-}
-
+ENGINES = ('fast', 'reference')
 
 class ModelError(RuntimeError):
     """A model that cannot be opened or run; the text is one clear line for the user."""
@@ -45,6 +32,7 @@ class ModelOptions:
     ships with this package. revision: branch, tag or commit on the hub; of no effect for a folder.
     device: 'auto' (a GPU where there is one), 'cpu', 'cuda' or 'cuda:N'. dtype: 'auto' (bfloat16
     on a GPU, float32 on the CPU), 'bfloat16', 'float16' or 'float32'. max_new_tokens: 32 or more.
+    engine: 'fast', or 'reference' for the model card's own procedure, step by step.
     """
 
     model: str = RELEASED_MODEL
@@ -52,6 +40,7 @@ class ModelOptions:
     device: str = 'auto'
     dtype: str = 'auto'
     max_new_tokens: int = MIN_NEW_TOKENS
+    engine: str = 'fast'
 
 
 class RewardModel(Protocol):
@@ -60,12 +49,21 @@ class RewardModel(Protocol):
     name: str
     """What RewardStamped.model says."""
 
+    corrected: int
+    """Replies so far that the engine had to correct to keep them to the format."""
+
     def score(self, windows: Sequence[Window]) -> list[Verdict | MalformedReply]:
         """One verdict, or the malformed reply, for each window, in order.
 
         Raises ImageError for a frame that cannot be used, ValueError for a task that
         prompt.clean_task refuses, ModelError when the model fails (out of GPU memory, closed),
         and Interrupted after interrupt().
+        """
+
+    def prepare(self, windows: Sequence[Window]) -> None:
+        """Work ahead, in idle time, on windows to come: those of their frames that are known, oldest first.
+
+        It changes no verdict. Raises as score does. An engine that cannot work ahead does nothing.
         """
 
     def interrupt(self) -> None:
@@ -83,42 +81,6 @@ class RewardModel(Protocol):
         """Free the model's memory. score() raises ModelError from then on. May be called twice."""
 
 
-def _ignore(line: str) -> None:
-    """Progress that nobody asked for."""
-
-
-def open_model(options: ModelOptions, progress: Callable[[str], None] = _ignore) -> RewardModel:
-    """Find (or download), check, load and warm up a model; the first reply is then as fast as any other.
-
-    progress receives single lines: what happens now, the state of a download every few seconds,
-    and warnings (they begin with 'warning: '). It may be called from another thread.
-    Raises ModelError.
-    """
-    check_options(options)
-    _require_dependencies()
-    from densereward_ros.models import checkpoint
-
-    found = checkpoint.find(options.model, options.revision, progress)
-    _import_dependencies()
-    from densereward_ros.models import loading, reference
-
-    loaded = loading.load(found, options.device, options.dtype, progress)
-    model = reference.ReferenceModel(loaded, options.max_new_tokens)
-    progress(f'warming up {model.name}')
-    model.warm_up()
-    return model
-
-
-def preload() -> None:
-    """Import the heavy packages, which takes seconds, before open_model does; a broken one is left to it."""
-    try:
-        _require_dependencies()
-        _import_dependencies()
-        importlib.import_module('transformers.models.qwen3_vl.modeling_qwen3_vl')
-    except (ModelError, ImportError):
-        pass  # open_model says which, and how to mend it.
-
-
 def check_options(options: ModelOptions) -> None:
     """Raise ModelError for an option that no model can honour; needs no torch."""
     if not options.model.strip():
@@ -127,38 +89,13 @@ def check_options(options: ModelOptions) -> None:
         raise ModelError(f"device is '{options.device}' ('auto', 'cpu', 'cuda' or 'cuda:N' are allowed)")
     if options.dtype not in DTYPES:
         raise ModelError(f"dtype is '{options.dtype}' ({', '.join(DTYPES)} are allowed)")
+    if options.engine not in ENGINES:
+        raise ModelError(f"engine is '{options.engine}' ({', '.join(ENGINES)} are allowed)")
     if options.max_new_tokens < MIN_NEW_TOKENS:
         raise ModelError(
             f'max_new_tokens is {options.max_new_tokens} ({MIN_NEW_TOKENS} or more are needed: '
             'reason and reward must both fit)'
         )
-
-
-def _require_dependencies() -> None:
-    """Raise ModelError for packages that are not installed, before anything slow starts."""
-    missing = [
-        package for module, package in _DEPENDENCIES.items() if importlib.util.find_spec(module) is None
-    ]
-    if missing:
-        raise ModelError(
-            f'{", ".join(missing)} not installed for {sys.executable}: install with '
-            f"'{sys.executable} -m pip install {' '.join(missing)}' "
-            '(in a virtual environment; see the README)'
-        )
-
-
-def _import_dependencies() -> None:
-    """Import the heavy packages. Raise ModelError for one that is installed but broken."""
-    for module, package in _DEPENDENCIES.items():
-        try:
-            importlib.import_module(module)
-        # Not only ImportError: mismatched torch and torchvision end in RuntimeError, a missing
-        # CUDA library in OSError. Whatever it is, the user needs the package and the interpreter.
-        except Exception as error:
-            raise ModelError(
-                f'{package} is installed for {sys.executable} but cannot be imported: '
-                f'{first_line(error)} (torch and torchvision must be builds of the same release)'
-            ) from error
 
 
 def first_line(error: BaseException) -> str:

@@ -31,6 +31,7 @@ class ReferenceModel:
 
     def __init__(self, loaded: LoadedModel, max_new_tokens: int) -> None:
         self.name = loaded.name
+        self.corrected = 0  # it corrects none
         self._loaded: LoadedModel | None = loaded
         self._max_new_tokens = max_new_tokens
         self._stop = threading.Event()
@@ -38,6 +39,9 @@ class ReferenceModel:
     def score(self, windows: Sequence[Window]) -> list[Verdict | MalformedReply]:
         """See RewardModel.score."""
         return [parse_reply(self.reply(window)) for window in windows]
+
+    def prepare(self, windows: Sequence[Window]) -> None:
+        """See RewardModel.prepare: this one cannot."""
 
     def reply(self, window: Window) -> str:
         """The model's text for one window, as the model card prints it. Raises as score does."""
@@ -54,7 +58,7 @@ class ReferenceModel:
         if not task:
             raise ValueError('the task is empty (say in words what the robot is to do)')
         check_special_tokens(task, loaded.special_tokens)
-        images = [Image.fromarray(_checked(frame)) for frame in window.frames]
+        images = [Image.fromarray(checked_image(frame)) for frame in window.frames]
         messages = build_messages(loaded.system_prompt, images, task)
         text = loaded.processor.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
         # Like the card, without image_patch_size: images are resized to multiples of 28 here and of
@@ -141,7 +145,7 @@ class ReferenceModel:
         return torch.full((input_ids.shape[0],), self._stop.is_set(), device=input_ids.device)
 
 
-def _checked(frame: Frame) -> Any:
+def checked_image(frame: Frame) -> Any:
     """The frame's image, if the card's procedure can take it. Raises ImageError."""
     height, width = frame.image.shape[:2]
     if max(height, width) > _MAX_ASPECT * min(height, width):

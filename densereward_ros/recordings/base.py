@@ -1,8 +1,7 @@
-"""What every recording format gives: images in time order. A new one is a file and a line here."""
+"""What every recording format gives: images in time order."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Iterator, Protocol
 
 if TYPE_CHECKING:
@@ -29,24 +28,3 @@ class Recording(Protocol):
         The seconds start at 0 and never decrease. Raises RecordingError at the first frame
         that cannot be read.
         """
-
-
-def open_recording(source: str | Path, rate: float = 0.0) -> Recording:
-    """Open a video file or a folder of images, and check that its first frame can be read.
-
-    rate: frames per second in place of the recording's own times; 0 keeps those. A folder
-    of images has none, so it needs a rate. Raises RecordingError.
-    """
-    path = Path(source)
-    if not str(source):
-        raise RecordingError('no source given: allowed are a video file and a folder of images')
-    if not path.exists():
-        raise RecordingError(
-            f'{path}: no such file or folder; allowed are a video file and a folder of images')
-    if path.is_dir():
-        from densereward_ros.recordings.images import ImageFolder
-
-        return ImageFolder(path, rate)
-    from densereward_ros.recordings.video import Video
-
-    return Video(path, rate)

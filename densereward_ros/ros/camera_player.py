@@ -19,7 +19,8 @@ from rclpy.qos import QoSProfile, QoSReliabilityPolicy
 from rclpy.signals import SignalHandlerOptions
 from sensor_msgs.msg import CompressedImage, Image
 
-from densereward_ros.recordings.base import RecordingError, open_recording
+from densereward_ros.recordings.base import RecordingError
+from densereward_ros.recordings.opening import open_recording
 from densereward_ros.ros.fixed_parameters import declare_fixed
 from densereward_ros.ros.parameters import ParameterSpec
 from densereward_ros.ros.simulated_robot import RATE, WORDS, SimulatedRobot

@@ -51,6 +51,7 @@ def node_status(report: NodeReport) -> DiagnosticStatus:
             'reply latency max (s)': f'{latencies[-1]:.3f}' if latencies else '',
             'replies': str(worker.replies),
             'malformed replies': str(worker.malformed),
+            'corrected replies': str(worker.corrected),
             'skipped windows': str(sum(camera.skipped_windows for camera in report.cameras)),
         }
         if report.state == 'active' and not report.task:

@@ -6,6 +6,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Protocol
 
 from densereward_ros.models.base import Interrupted, RewardModel
@@ -57,8 +58,14 @@ class InferenceWorker:
         self._task = ''
         self._period_ns = 0
         self._due_ns = 0
+        self._judged: dict[str, tuple[Frame, ...]] = {}  # of each camera, the last window's newer frames
         self._thread = threading.Thread(target=self._run, name='inference', daemon=True)
         self._thread.start()
+
+    @property
+    def corrected(self) -> int:
+        """Replies that the model's engine had to correct to keep them to the format."""
+        return self._model.corrected
 
     def set_rate(self, rate: float) -> None:
         """rate: Hz, above 0."""
@@ -163,6 +170,17 @@ class InferenceWorker:
                 else:
                     camera.last_verdict = outcome
                     self._listener.on_verdict(camera, window, outcome, inference_s)
+        self._work_ahead(due)
+
+    def _work_ahead(self, due: list[tuple[Camera, Window]]) -> None:
+        """Until the next frames come: where windows slide by one frame, the next one's others are known."""
+        known = []
+        for camera, window in due:
+            before, self._judged[camera.topic] = self._judged.get(camera.topic), window.frames[1:]
+            if before == window.frames[:-1]:
+                known.append(replace(window, frames=window.frames[1:]))
+        if known:
+            self._model.prepare(known)
 
     def _score_apart(self, episode: int, due: list[tuple[Camera, Window]], error: ImageError) -> None:
         """The model refused an image: one camera's image must not cost another camera its reward."""

@@ -56,6 +56,10 @@ PARAMETERS = (
         'Number format of the weights; auto is bfloat16 on a GPU and float32 on a CPU.',
         choices=('auto', 'bfloat16', 'float16', 'float32')),
     ParameterSpec(
+        'engine', 'fast',
+        "How replies are made: fast, or reference for the model card's own procedure, many times slower.",
+        choices=('fast', 'reference')),
+    ParameterSpec(
         'image_topics', ['/camera/image_raw'],
         'Camera topics: sensor_msgs/Image, or CompressedImage where the name ends in /compressed.'),
     ParameterSpec(

@@ -26,7 +26,8 @@ from std_srvs.srv import Trigger
 
 from densereward_ros import msg
 from densereward_ros.events.detector import EpisodeState
-from densereward_ros.models.base import ModelError, ModelOptions, open_model, preload
+from densereward_ros.models.base import ModelError, ModelOptions
+from densereward_ros.models.opening import open_model, preload
 from densereward_ros.models.prompt import clean_task
 from densereward_ros.ros.diagnostics import NodeReport, camera_status, node_status
 from densereward_ros.ros.messages import header_of
@@ -132,6 +133,7 @@ class RewardNode(LifecycleNodeMixin, Node):
                     device=self._value('device'),
                     dtype=self._value('dtype'),
                     max_new_tokens=self._value('max_new_tokens'),
+                    engine=self._value('engine'),
                 ),
                 self._progress)
             try:

@@ -13,9 +13,7 @@ from pathlib import Path
 import pytest
 
 from densereward_ros.models import checkpoint
-
-sys.path.insert(0, str(Path(__file__).parents[1] / 'models'))
-from hub_stub import COMMIT, REPOSITORY, HubStub  # noqa: E402
+from hub_stub import COMMIT, REPOSITORY, HubStub
 
 
 @pytest.fixture

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from densereward_ros.metrics.correlation import spearman
-from densereward_ros.models.base import ModelOptions, open_model
+from densereward_ros.models.base import ModelOptions
+from densereward_ros.models.opening import open_model
 from densereward_ros.tabletop.episode import record
 from densereward_ros.tabletop.evaluation import windows
 from densereward_ros.types import Reason, Verdict

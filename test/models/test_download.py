@@ -5,10 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-import sys
 import time
 from collections import namedtuple
-from pathlib import Path
 
 import pytest
 from huggingface_hub import constants
@@ -17,9 +15,7 @@ from densereward_ros.models import checkpoint as checkpoints
 from densereward_ros.models import download
 from densereward_ros.models.base import ModelError
 from densereward_ros.models.sizes import human_bytes
-
-sys.path.insert(0, str(Path(__file__).parent))
-from hub_stub import COMMIT, REPOSITORY, HubStub  # noqa: E402
+from hub_stub import COMMIT, REPOSITORY, HubStub
 
 NEEDED = {
     'chat_template.json', 'config.json', 'generation_config.json', 'model.safetensors',

@@ -14,7 +14,8 @@ import pytest
 import torch
 from PIL import Image
 
-from densereward_ros.models.base import Interrupted, ModelError, ModelOptions, open_model
+from densereward_ros.models.base import Interrupted, ModelError, ModelOptions
+from densereward_ros.models.opening import open_model
 from densereward_ros.models.reference import ReferenceModel
 from densereward_ros.types import Frame, ImageError, MalformedReply, Verdict, Window
 
@@ -22,7 +23,7 @@ from densereward_ros.types import Frame, ImageError, MalformedReply, Verdict, Wi
 @pytest.fixture(scope='module')
 def model(lively_checkpoint: Path) -> ReferenceModel:
     """The lively checkpoint behind the public interface."""
-    return open_model(ModelOptions(model=str(lively_checkpoint)))
+    return open_model(ModelOptions(model=str(lively_checkpoint), engine='reference'))
 
 
 def run_card(folder: Path, window: Window, tmp_path: Path):
@@ -84,7 +85,7 @@ def test_a_small_window_after_a_large_one_is_as_if_alone(lively_checkpoint, mode
         make_window(96, 128, seed=1),
         make_window(480, 640, seed=2, task='a longer task than the other one'),
     )
-    fresh = open_model(ModelOptions(model=str(lively_checkpoint)))
+    fresh = open_model(ModelOptions(model=str(lively_checkpoint), engine='reference'))
     alone = fresh.generate(fresh.encode(small))
     model.reply(large)
     assert torch.equal(model.generate(model.encode(small)), alone)
@@ -122,7 +123,7 @@ def test_greedy_decoding_warns_of_nothing(lively_checkpoint, make_window, tmp_pa
     logging.getLogger('transformers').propagate = True
     with warnings.catch_warnings(), caplog.at_level(logging.WARNING, logger='transformers'):
         warnings.simplefilter('error')
-        sampling = open_model(ModelOptions(model=str(folder)))
+        sampling = open_model(ModelOptions(model=str(folder), engine='reference'))
         replies = {sampling.reply(make_window(seed=3)) for _ in range(3)}
     assert len(replies) == 1
     assert [record.getMessage() for record in caplog.records] == []
@@ -132,7 +133,8 @@ def test_the_reply_is_limited_to_max_new_tokens(lively_checkpoint, make_window):
     """32 tokens by default; an option allows more."""
     window = make_window(seed=4)
     for limit in (32, 40):
-        model = open_model(ModelOptions(model=str(lively_checkpoint), max_new_tokens=limit))
+        options = ModelOptions(model=str(lively_checkpoint), engine='reference', max_new_tokens=limit)
+        model = open_model(options)
         model._loaded.network.generation_config.eos_token_id = None  # never ends by itself
         assert model.generate(model.encode(window)).shape == (1, limit)
 
@@ -205,7 +207,7 @@ def test_close_frees_the_network(lively_checkpoint):
     """After close nothing holds the weights, score says so, and closing twice is harmless."""
     import weakref
 
-    model = open_model(ModelOptions(model=str(lively_checkpoint)))
+    model = open_model(ModelOptions(model=str(lively_checkpoint), engine='reference'))
     network = weakref.ref(model._loaded.network)
     model.close()
     gc.collect()
@@ -265,6 +267,6 @@ def test_memory_stays_flat(model, make_window):
 )
 def test_dtype_is_as_told_and_float32_on_a_cpu_by_default(lively_checkpoint, make_window, dtype, expected):
     """The weights really have the format, whatever the checkpoint was saved in, and a reply comes out."""
-    model = open_model(ModelOptions(model=str(lively_checkpoint), dtype=dtype))
+    model = open_model(ModelOptions(model=str(lively_checkpoint), engine='reference', dtype=dtype))
     assert {parameter.dtype for parameter in model._loaded.network.parameters()} == {expected}
     assert isinstance(model.score([make_window()])[0], (MalformedReply, Verdict))

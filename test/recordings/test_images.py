@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from clips import colour_of, write_images
 from PIL import Image
 
-from densereward_ros.recordings.base import RecordingError, open_recording
+from clips import colour_of, write_images
+from densereward_ros.recordings.base import RecordingError
 from densereward_ros.recordings.images import ImageFolder
+from densereward_ros.recordings.opening import open_recording
 
 
 def test_order_and_times(tmp_path):

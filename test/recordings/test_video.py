@@ -7,10 +7,11 @@ import os
 
 import numpy as np
 import pytest
-from clips import colour_of, write_clip
 from PIL import Image
 
-from densereward_ros.recordings.base import RecordingError, open_recording
+from clips import colour_of, write_clip
+from densereward_ros.recordings.base import RecordingError
+from densereward_ros.recordings.opening import open_recording
 
 
 def test_pictures_and_times(tmp_path):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -13,9 +12,7 @@ from ament_index_python.packages import get_package_prefix
 from rclpy.context import Context
 from rclpy.signals import SignalHandlerOptions
 
-sys.path.insert(0, str(Path(__file__).parent))  # pytest's import mode leaves the tests' folder out
-
-from ros_bench import Client, NodeHere, NodeProcess, ScriptedModel  # noqa: E402
+from ros_bench import Client, NodeHere, NodeProcess, ScriptedModel
 
 
 @pytest.fixture(scope='session')

@@ -12,12 +12,11 @@ import sys
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-from ros_bench import ScriptedModel  # noqa: E402
+sys.path.insert(0, str(Path(__file__).parents[1] / 'helpers'))
 
 from densereward_ros.ros import reward_node  # noqa: E402
 from densereward_ros.types import Reason, Verdict  # noqa: E402
+from ros_bench import ScriptedModel  # noqa: E402
 
 SCRIPT = json.loads(sys.argv.pop(1))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -13,15 +12,13 @@ import pytest
 from ament_index_python.packages import get_package_prefix
 from PIL import Image as Picture
 from rclpy.qos import QoSDurabilityPolicy, QoSProfile, QoSReliabilityPolicy
-from ros_bench import wait_for
 from sensor_msgs.msg import CompressedImage, Image
 from std_msgs.msg import Float64, String
 from std_srvs.srv import Trigger
 
-from densereward_ros.recordings.base import open_recording
-
-sys.path.insert(0, str(Path(__file__).parents[1] / 'recordings'))
-from clips import colour_of, write_clip, write_images  # noqa: E402
+from clips import colour_of, write_clip, write_images
+from densereward_ros.recordings.opening import open_recording
+from ros_bench import wait_for
 
 PLAYER = Path(get_package_prefix('densereward_ros')) / 'lib' / 'densereward_ros' / 'camera_player'
 TOPIC = '/camera/image_raw'

@@ -25,7 +25,8 @@ def worker(latencies_s=(), replies: int = 0, malformed: int = 0, reached_hz: flo
         now_ns = time.monotonic_ns()
         for i in reversed(range(5)):
             ticks.mark(now_ns - round(i * SECOND / reached_hz))
-    return SimpleNamespace(ticks=ticks, replies=replies, malformed=malformed, latencies_s=latencies_s)
+    return SimpleNamespace(
+        ticks=ticks, replies=replies, malformed=malformed, corrected=1, latencies_s=latencies_s)
 
 
 def report(**fields) -> NodeReport:
@@ -91,6 +92,7 @@ def test_the_nodes_values():
         'reply latency max (s)': '0.300',
         'replies': '30',
         'malformed replies': '2',
+        'corrected replies': '1',
         'skipped windows': '7',
         'last error': 'malformed reply: no </think>',
     }

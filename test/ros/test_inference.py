@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
-from ros_bench import ScriptedModel, wait_for
 
 from densereward_ros.ros import inference
 from densereward_ros.ros.cameras import Camera
 from densereward_ros.ros.inference import InferenceWorker
 from densereward_ros.types import Frame, ImageError, MalformedReply, Reason, Verdict, Window
+from ros_bench import ScriptedModel, wait_for
 
 MS = 1_000_000
 GOOD = Verdict(0.5, Reason.CORRECT)
@@ -116,6 +116,23 @@ def test_the_newest_window_wins_and_the_others_are_skipped(desk):
     assert at.cameras[0].skipped_windows == 9
     time.sleep(0.4)
     assert len(at.model.batches) == 2
+
+
+def test_between_windows_that_slide_the_model_reads_ahead(desk):
+    """The two frames that the next window will begin with; not where windows share no such frames."""
+    at = desk()
+    at.feed(0, 200, 400)
+    wait_for(lambda: len(at.ear.verdicts) == 1)
+    at.feed(600)
+    wait_for(lambda: at.model.prepared)
+    assert [frame.stamp_ns // MS for frame in at.model.prepared[0].frames] == [400, 600]
+    for frame in (800, 1000, 1200):
+        at.cameras[0].add(Frame(frame * MS, time.monotonic_ns(), lambda: np.zeros((2, 2, 3), np.uint8)))
+    at.worker.wake()
+    wait_for(lambda: len(at.ear.verdicts) == 3)
+    time.sleep(0.05)
+    assert len(at.model.prepared) == 1
+    assert at.ear.errors == []
 
 
 def test_the_same_window_is_never_scored_twice(desk):

@@ -13,11 +13,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from builtin_interfaces.msg import Time
-from ros_bench import NS_PER_S, TOPIC, FakeCamera, wait_for
 
 from densereward_ros.msg import FailureEvent, RewardStamped
 from densereward_ros.ros.messages import stamp_ns
 from densereward_ros.types import Reason
+from ros_bench import NS_PER_S, TOPIC, FakeCamera, wait_for
 
 TASK = 'stelle die Tasse über den Löffel'
 PROFILE = """<?xml version="1.0" encoding="UTF-8"?>

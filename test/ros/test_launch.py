@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 import yaml
 from ament_index_python.packages import get_package_prefix, get_package_share_path
-from launch_stand_ins import Launched
 from rcl_interfaces.srv import GetParameters
 from rclpy.parameter import parameter_value_to_python
-from ros_bench import FakeCamera, wait_for
 
 from densereward_ros.msg import RewardStamped
 from densereward_ros.ros.parameters import PARAMETERS, ParameterError
 from densereward_ros.tabletop.episode import LiveTable
+from launch_stand_ins import Launched
+from ros_bench import FakeCamera, wait_for
 
 SHARE = get_package_share_path('densereward_ros')
 REWARD = SHARE / 'launch' / 'reward.launch.py'

@@ -10,12 +10,12 @@ import pytest
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState, GetState
-from ros_bench import TASK, TOPIC, FakeCamera, ScriptedModel, wait_for
 from sensor_msgs.msg import Image
 
 from densereward_ros import msg
 from densereward_ros.models.base import ModelError
 from densereward_ros.ros.monitor import Monitor
+from ros_bench import TASK, TOPIC, FakeCamera, ScriptedModel, wait_for
 
 WAY_TO = {
     'unconfigured': [],

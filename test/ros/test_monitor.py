@@ -12,7 +12,6 @@ from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from rclpy.executors import MultiThreadedExecutor
 from rclpy.parameter import Parameter
 from rclpy.qos import QoSDurabilityPolicy, QoSProfile, QoSReliabilityPolicy
-from ros_bench import GOOD, NS_PER_S, TASK, TOPIC, FakeCamera, ScriptedModel, wait_for
 from sensor_msgs.msg import CompressedImage
 from std_msgs.msg import Float64, String
 from std_srvs.srv import Trigger
@@ -25,6 +24,7 @@ from densereward_ros.ros.monitor import combined_state
 from densereward_ros.ros.publications import LATCHED_QOS
 from densereward_ros.ros.reward_node import RewardNode
 from densereward_ros.types import FAILURES, MalformedReply, Reason, Verdict
+from ros_bench import GOOD, NS_PER_S, TASK, TOPIC, FakeCamera, ScriptedModel, wait_for
 
 MISS = Verdict(0.25, Reason.MISS)
 FALL = Verdict(0.125, Reason.FALL)

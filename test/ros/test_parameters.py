@@ -13,9 +13,8 @@ from ament_index_python.packages import get_package_share_path
 from rcl_interfaces.msg import ParameterType
 from rcl_interfaces.srv import DescribeParameters, GetParameters, SetParameters
 from rclpy.parameter import Parameter, parameter_value_to_python
-from ros_bench import TASK, ScriptedModel, wait_for
 
-from densereward_ros.models.base import DTYPES, MIN_NEW_TOKENS, RELEASED_MODEL, ModelOptions
+from densereward_ros.models.base import DTYPES, ENGINES, MIN_NEW_TOKENS, RELEASED_MODEL, ModelOptions
 from densereward_ros.msg import EpisodeState
 from densereward_ros.ros.parameters import (
     PARAMETERS,
@@ -25,12 +24,14 @@ from densereward_ros.ros.parameters import (
     value_of_text,
 )
 from densereward_ros.ros.publications import LATCHED_QOS
+from ros_bench import TASK, ScriptedModel, wait_for
 
 DEFAULTS = {
     'model': 'densereward/densereward-3frame-thinking',
     'model_revision': 'main',
     'device': 'auto',
     'dtype': 'auto',
+    'engine': 'fast',
     'image_topics': ['/camera/image_raw'],
     'task': '',
     'rate': 5.0,
@@ -60,6 +61,8 @@ def test_the_defaults_are_allowed_and_agree_with_the_models_own():
     assert options.max_new_tokens == SPEC_OF_NAME['max_new_tokens'].default
     assert SPEC_OF_NAME['max_new_tokens'].minimum == MIN_NEW_TOKENS
     assert SPEC_OF_NAME['dtype'].choices == DTYPES
+    assert options.engine == SPEC_OF_NAME['engine'].default
+    assert SPEC_OF_NAME['engine'].choices == ENGINES
 
 
 def test_the_shipped_file_holds_every_parameter_with_its_default_and_no_other():

@@ -13,6 +13,7 @@ import time
 
 import pytest
 from lifecycle_msgs.srv import GetState
+
 from ros_bench import wait_for
 
 pytestmark = pytest.mark.slow

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from ament_index_python.packages import get_package_prefix
 from diagnostic_msgs.msg import KeyValue
-from ros_bench import Client, wait_for
 from std_srvs.srv import Trigger
 
 from densereward_ros.msg import FailureEvent
+from ros_bench import Client, wait_for
 
 CONTROLLER = Path(get_package_prefix('densereward_ros')) / 'lib' / 'densereward_ros' / 'recovery_node'
 

@@ -9,15 +9,16 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
-from ros_bench import NS_PER_S, TOPIC, Client, FakeCamera, NodeProcess, wait_for
 from std_msgs.msg import Float64, String
 
-from densereward_ros.models.base import ModelOptions, open_model
+from densereward_ros.models.base import ModelOptions
+from densereward_ros.models.opening import open_model
 from densereward_ros.msg import EpisodeState, FailureEvent, RewardStamped
 from densereward_ros.ros.messages import stamp_ns
 from densereward_ros.ros.publications import LATCHED_QOS
 from densereward_ros.tabletop.episode import LiveTable
 from densereward_ros.types import Frame, Reason, Window
+from ros_bench import NS_PER_S, TOPIC, Client, FakeCamera, NodeProcess, wait_for
 
 pytestmark = pytest.mark.slow
 
@@ -66,7 +67,7 @@ def test_rewards_are_those_of_the_model_on_the_same_frames(node, client):
     """Each /reward is what the model says, called directly, about the pictures with these stamps."""
     at = Table(client, 3)
     at.film(lambda: len(at.rewards) >= 12)
-    model = open_model(ModelOptions(model='tabletop', device='cpu'))
+    model = open_model(ModelOptions(model='tabletop', device='cpu', engine='reference'))
     for reward in at.rewards:
         stamps = [stamp_ns(stamp) for stamp in reward.frame_stamps]
         frames = tuple(Frame(ns, ns, lambda ns=ns: at.pictures[ns]) for ns in stamps)

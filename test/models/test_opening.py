@@ -8,8 +8,9 @@ import sys
 
 import pytest
 
-from densereward_ros.models import base
-from densereward_ros.models.base import ModelError, ModelOptions, open_model
+from densereward_ros.models import opening
+from densereward_ros.models.base import ModelError, ModelOptions
+from densereward_ros.models.opening import open_model
 
 
 def refusal(**options) -> str:
@@ -28,6 +29,7 @@ def test_the_defaults_are_the_released_model():
         device='auto',
         dtype='auto',
         max_new_tokens=32,
+        engine='fast',
     )
 
 
@@ -36,6 +38,7 @@ def test_the_defaults_are_the_released_model():
     [
         ({'model': ' '}, "model is empty (a local folder, a hub id 'owner/name', or 'tabletop')"),
         ({'device': 'gpu'}, "device is 'gpu' ('auto', 'cpu', 'cuda' or 'cuda:N' are allowed)"),
+        ({'engine': 'quick'}, "engine is 'quick' (fast, reference are allowed)"),
         ({'device': 'cuda:'}, "device is 'cuda:' ('auto', 'cpu', 'cuda' or 'cuda:N' are allowed)"),
         ({'device': 'cuda:-1'}, "device is 'cuda:-1' ('auto', 'cpu', 'cuda' or 'cuda:N' are allowed)"),
         ({'dtype': 'int8'}, "dtype is 'int8' (auto, bfloat16, float16, float32 are allowed)"),
@@ -63,14 +66,14 @@ def test_a_package_that_is_not_installed_is_named_with_its_interpreter(monkeypat
 
 def test_a_package_that_is_installed_but_broken_is_named(monkeypatch, random_checkpoint):
     """Mismatched torch and torchvision end in a RuntimeError at import, far from any helpful word."""
-    real = base.importlib.import_module
+    real = opening.importlib.import_module
 
     def broken(name: str):
         if name == 'torchvision':
             raise RuntimeError('operator torchvision::nms does not exist\nmore')
         return real(name)
 
-    monkeypatch.setattr(base.importlib, 'import_module', broken)
+    monkeypatch.setattr(opening.importlib, 'import_module', broken)
     assert refusal(model=str(random_checkpoint)) == (
         f'torchvision is installed for {sys.executable} but cannot be imported: RuntimeError: operator '
         'torchvision::nms does not exist (torch and torchvision must be builds of the same release)'
@@ -79,10 +82,10 @@ def test_a_package_that_is_installed_but_broken_is_named(monkeypatch, random_che
 
 def test_preload_imports_ahead_and_leaves_complaints_to_opening(monkeypatch):
     """The node calls it before its first transition; a package that is missing must not end it there."""
-    base.preload()
+    opening.preload()
     assert 'transformers.models.qwen3_vl.modeling_qwen3_vl' in sys.modules
     monkeypatch.setitem(sys.modules, 'torch', None)
-    base.preload()
+    opening.preload()
 
 
 def test_opening_tells_what_it_does(random_checkpoint):
@@ -95,10 +98,10 @@ def test_opening_tells_what_it_does(random_checkpoint):
     assert said[1:] == [f'warming up {random_checkpoint}']
 
 
-def test_base_imports_nothing_heavy():
+def test_importing_it_imports_nothing_heavy():
     """The command line and the ROS node import it long before a model is wanted."""
     code = (
-        'import sys, densereward_ros.models.base; '
+        'import sys, densereward_ros.models.opening; '
         'assert not {"torch", "transformers", "numpy", "rclpy"} & set(sys.modules)'
     )
     subprocess.run([sys.executable, '-c', code], check=True)

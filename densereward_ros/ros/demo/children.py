@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ament_index_python.packages import get_package_prefix
 
-from densereward_ros.ros.demo_processes import DemoProcess
+from densereward_ros.ros.demo.processes import DemoProcess
 
 STOP_S = 1.0  # from the request to end until the kill
 _PR_SET_PDEATHSIG = 1

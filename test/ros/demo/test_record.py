@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from densereward_ros.ros import demo_record
-from densereward_ros.ros.demo_record import MAX_THUMBNAILS, DemoRecord, percentiles, thumbnail
+from densereward_ros.ros.demo import record
+from densereward_ros.ros.demo.record import MAX_THUMBNAILS, DemoRecord, percentiles, thumbnail
 from densereward_ros.types import Reason
 
 
@@ -20,7 +20,7 @@ def clock(monkeypatch):
             return self.now
 
     clock = Clock()
-    monkeypatch.setattr(demo_record, 'time', clock)
+    monkeypatch.setattr(record, 'time', clock)
     return clock
 
 

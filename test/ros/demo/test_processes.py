@@ -7,7 +7,7 @@ import json
 import yaml
 
 from densereward_ros.ros.camera_player import PARAMETERS as CAMERA_PARAMETERS
-from densereward_ros.ros.demo_processes import NAMESPACE, TABLETOP, demo_processes
+from densereward_ros.ros.demo.processes import NAMESPACE, TABLETOP, demo_processes
 from densereward_ros.ros.parameters import PARAMETERS as REWARD_PARAMETERS
 from densereward_ros.ros.recovery_node import PARAMETERS as RECOVERY_PARAMETERS
 

@@ -13,7 +13,7 @@ import threading
 import time
 from pathlib import Path
 
-from densereward_ros.ros.demo_processes import TABLETOP, demo_processes
+from densereward_ros.ros.demo.processes import TABLETOP, demo_processes
 
 DEFAULT_DURATION_S = 45.0
 START_LIMIT_S = 180.0
@@ -71,7 +71,8 @@ def _options() -> argparse.Namespace:
 def _check(options: argparse.Namespace) -> Path:
     """Refuse what cannot work before anything starts; returns the output folder."""
     from densereward_ros.models.prompt import clean_task
-    from densereward_ros.recordings.base import RecordingError, open_recording
+    from densereward_ros.recordings.base import RecordingError
+    from densereward_ros.recordings.opening import open_recording
 
     if options.duration is None:
         options.duration = 0.0 if options.source else DEFAULT_DURATION_S
@@ -119,10 +120,10 @@ def _run(options: argparse.Namespace, folder: Path, signals: list[int]) -> int:
     from rclpy.executors import SingleThreadedExecutor
     from rclpy.signals import SignalHandlerOptions
 
-    from densereward_ros.ros.demo_children import Children
-    from densereward_ros.ros.demo_listener import DemoListener
-    from densereward_ros.ros.demo_record import DemoRecord
-    from densereward_ros.ros.demo_view import make_view
+    from densereward_ros.ros.demo.children import Children
+    from densereward_ros.ros.demo.listener import DemoListener
+    from densereward_ros.ros.demo.record import DemoRecord
+    from densereward_ros.ros.demo.view import make_view
 
     simulated = not options.source
     title = 'densereward: ' + ('a simulated robot' if simulated else Path(options.source).name[:60])
@@ -204,7 +205,7 @@ def _draw(record, title: str, folder: Path) -> None:
 
 
 def _one_line(record) -> str:
-    from densereward_ros.ros.demo_record import percentiles
+    from densereward_ros.ros.demo.record import percentiles
 
     reply, _ = percentiles(record.reply_s)
     parts = [f'{len(record.rewards)} rewards, {record.rate():.1f} a second']
@@ -223,7 +224,7 @@ def _count(number: int, one: str, many: str = '') -> str:
 
 def _sum_up(record, simulated: bool, ended: bool) -> int:
     """Print the summary; returns the exit code."""
-    from densereward_ros.ros.demo_record import percentiles
+    from densereward_ros.ros.demo.record import percentiles
 
     reply, age = percentiles(record.reply_s), percentiles(record.age_s)
     words = ', '.join(moment.text for moment in record.failures)

@@ -9,7 +9,7 @@ import time
 from typing import TextIO
 
 from densereward_ros.report.timeline import Reward
-from densereward_ros.ros.demo_record import DemoRecord, percentiles
+from densereward_ros.ros.demo.record import DemoRecord, percentiles
 from densereward_ros.types import Reason
 
 BAR = 40

@@ -53,6 +53,7 @@ class ScriptedModel:
     """
 
     name = 'scripted'
+    corrected = 0
 
     def __init__(
         self, script: Sequence[Outcome] | Callable[[Window], Outcome] = (GOOD,), delay_s: float = 0.0
@@ -60,6 +61,7 @@ class ScriptedModel:
         self.script = script
         self.delay_s = delay_s
         self.batches: list[list[Window]] = []
+        self.prepared: list[Window] = []
         self.closed = False
         self._stop = threading.Event()
         self._said = 0
@@ -76,6 +78,10 @@ class ScriptedModel:
         if self._stop.wait(self.delay_s):
             raise Interrupted
         return [self._outcome(window) for window in windows]
+
+    def prepare(self, windows: Sequence[Window]) -> None:
+        """See RewardModel.prepare."""
+        self.prepared += windows
 
     def _outcome(self, window: Window) -> Verdict | MalformedReply:
         if callable(self.script):

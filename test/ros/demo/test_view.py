@@ -7,8 +7,8 @@ import re
 
 import pytest
 
-from densereward_ros.ros.demo_record import DemoRecord
-from densereward_ros.ros.demo_view import LineView, ScreenView, bar, make_view
+from densereward_ros.ros.demo.record import DemoRecord
+from densereward_ros.ros.demo.view import LineView, ScreenView, bar, make_view
 from densereward_ros.types import Reason
 
 

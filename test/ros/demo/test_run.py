@@ -6,20 +6,17 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 from ament_index_python.packages import get_package_prefix
 from PIL import Image
+
+from clips import write_clip
+from densereward_ros.ros.demo import run
+from densereward_ros.ros.demo.processes import NAMESPACE
 from ros_bench import wait_for
-
-from densereward_ros.ros import demo
-from densereward_ros.ros.demo_processes import NAMESPACE
-
-sys.path.insert(0, str(Path(__file__).parents[1] / 'recordings'))
-from clips import write_clip  # noqa: E402
 
 DEMO = Path(get_package_prefix('densereward_ros')) / 'lib' / 'densereward_ros' / 'demo'
 
@@ -80,18 +77,18 @@ def test_private_domain(monkeypatch):
     monkeypatch.setenv('ROS_STATIC_PEERS', '10.0.0.1')
     monkeypatch.setenv('ROS_AUTOMATIC_DISCOVERY_RANGE', 'SUBNET')
     monkeypatch.delenv('ROS_DOMAIN_ID')
-    demo._private_domain()
+    run._private_domain()
     assert 1 <= int(os.environ['ROS_DOMAIN_ID']) <= 101
     assert os.environ['ROS_AUTOMATIC_DISCOVERY_RANGE'] == 'LOCALHOST'
     assert 'ROS_STATIC_PEERS' not in os.environ
     monkeypatch.setenv('ROS_DOMAIN_ID', '57')
-    demo._private_domain()
+    run._private_domain()
     assert os.environ['ROS_DOMAIN_ID'] == '57'
 
 
 def test_a_used_domain_is_not_free(client):
     """The domain in which this very test has a node is recognised as taken."""
-    assert not demo._is_free(int(os.environ['ROS_DOMAIN_ID']))
+    assert not run._is_free(int(os.environ['ROS_DOMAIN_ID']))
 
 
 def test_a_child_that_dies_ends_the_demo(processes, tmp_path):

@@ -11,8 +11,8 @@ from sensor_msgs.msg import CompressedImage, Image
 from std_msgs.msg import Float64, String
 
 from densereward_ros.msg import FailureEvent, RewardStamped
-from densereward_ros.ros.demo_processes import NAMESPACE
-from densereward_ros.ros.demo_record import DemoRecord, jpeg_thumbnail, thumbnail
+from densereward_ros.ros.demo.processes import NAMESPACE
+from densereward_ros.ros.demo.record import DemoRecord, jpeg_thumbnail, thumbnail
 from densereward_ros.types import Reason
 
 NODE = f'{NAMESPACE}/reward_node'.lstrip('/')

@@ -1,0 +1,138 @@
+"""The fast engine as a RewardModel."""
+
+from __future__ import annotations
+
+import gc
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from densereward_ros.models.base import Interrupted, ModelError, first_line
+from densereward_ros.models.fast.engine import EVERY_SHORTCUT, Effort, Engine, Shortcuts
+from densereward_ros.models.reply import parse_reply
+from densereward_ros.types import FRAMES_PER_WINDOW, Frame, MalformedReply, Verdict, Window
+
+if TYPE_CHECKING:
+    from densereward_ros.models.fast.decoding import Reply
+    from densereward_ros.models.loading import LoadedModel
+
+_WARM_UP_SIDE = 224  # pixels
+
+
+class FastModel:
+    """A RewardModel that gives the replies of ReferenceModel from a fraction of its work.
+
+    In float32 they are the same token for token, unless the model's two best tokens are within
+    rounding of each other. They are kept to the reply's format, which changes nothing where the
+    model keeps to it by itself, and end with the third decimal. Verdicts carry the probabilities
+    of the six words.
+    """
+
+    def __init__(
+        self, loaded: LoadedModel, max_new_tokens: int, shortcuts: Shortcuts = EVERY_SHORTCUT
+    ) -> None:
+        """Raises ModelError for a checkpoint that only the reference can run."""
+        self.name = loaded.name
+        self._loaded: LoadedModel | None = loaded
+        self._engine = Engine(loaded, max_new_tokens, shortcuts)
+        self._effort = Effort()
+        self._stop = threading.Event()
+
+    @property
+    def effort(self) -> Effort:
+        """The work done so far; may be read from any thread."""
+        return self._effort
+
+    @property
+    def corrected(self) -> int:
+        """See RewardModel.corrected."""
+        return self._effort.corrected
+
+    def score(self, windows: Sequence[Window]) -> list[Verdict | MalformedReply]:
+        """See RewardModel.score. The windows are read together, whichever cameras they are of."""
+        return [self._verdict(reply) for reply in self.generate(windows)]
+
+    def generate(self, windows: Sequence[Window]) -> list[Reply]:
+        """The replies as tokens. Raises as score does."""
+        with self._running():
+            return self._engine.generate(windows, self._check_running)
+
+    def prepare(self, windows: Sequence[Window]) -> None:
+        """Read ahead, in idle time, what is known of windows to come: the frames that they have so far.
+
+        score() then has only the newest frame, the task and the reply to read. It is no loss but
+        of time if the windows come otherwise or not at all. Raises as score does.
+        """
+        with self._running():
+            self._engine.prepare(windows, self._check_running)
+
+    def warm_up(self) -> None:
+        """One real reply on a grey window. Raises ModelError when the model cannot run here."""
+        grey = np.full((_WARM_UP_SIDE, _WARM_UP_SIDE, 3), 127, np.uint8)
+        frames = tuple(Frame(stamp, stamp, lambda: grey) for stamp in range(FRAMES_PER_WINDOW))
+        try:
+            self.generate([Window(camera='', task='warm up', frames=frames)])
+        except RuntimeError as error:
+            if isinstance(error, ModelError):
+                raise
+            raise ModelError(f'{self.name} was loaded but cannot run: {first_line(error)}') from error
+
+    def interrupt(self) -> None:
+        """See RewardModel.interrupt. A running score() ends after the pass that it is at."""
+        self._stop.set()
+
+    def resume(self) -> None:
+        """See RewardModel.resume."""
+        self._stop.clear()
+
+    def close(self) -> None:
+        """See RewardModel.close."""
+        if self._loaded is None:
+            return
+        on_gpu = self._loaded.network.device.type == 'cuda'
+        self._loaded = None
+        del self._engine
+        gc.collect()
+        if on_gpu:
+            import torch
+
+            torch.cuda.empty_cache()
+
+    def _verdict(self, reply: Reply) -> Verdict | MalformedReply:
+        if not reply.finite:
+            return MalformedReply('', 'the model computed something that is not a finite number')
+        tokenizer = self._open().processor.tokenizer
+        verdict = parse_reply(tokenizer.decode(reply.tokens, skip_special_tokens=True))
+        if isinstance(verdict, Verdict):
+            return replace(verdict, reason_probabilities=reply.word_probabilities)
+        return verdict
+
+    @contextmanager
+    def _running(self) -> Iterator[None]:
+        """The model is open, nobody has interrupted it, and an error leaves nothing half done."""
+        import torch
+
+        self._open()
+        self._check_running()
+        try:
+            with torch.inference_mode():
+                yield
+        except torch.cuda.OutOfMemoryError as error:
+            self._engine.forget()
+            torch.cuda.empty_cache()
+            raise ModelError(f'{self.name} ran out of GPU memory: {first_line(error)}') from error
+        finally:
+            self._effort = self._engine.effort
+
+    def _open(self) -> LoadedModel:
+        if self._loaded is None:
+            raise ModelError(f'{self.name} is closed')
+        return self._loaded
+
+    def _check_running(self) -> None:
+        if self._stop.is_set():
+            raise Interrupted

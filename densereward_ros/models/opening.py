@@ -1,0 +1,85 @@
+"""Opening a reward model: find, check, load and warm up."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from typing import Callable
+
+from densereward_ros.models.base import ModelError, ModelOptions, RewardModel, check_options, first_line
+
+# Import name -> distribution name, in the order in which a broken one is best reported.
+_DEPENDENCIES = {
+    'torch': 'torch',
+    'torchvision': 'torchvision',
+    'transformers': 'transformers',
+    'accelerate': 'accelerate',
+    'qwen_vl_utils': 'qwen-vl-utils',
+    'PIL': 'pillow',
+}
+
+
+def _ignore(line: str) -> None:
+    """Progress that nobody asked for."""
+
+
+def open_model(options: ModelOptions, progress: Callable[[str], None] = _ignore) -> RewardModel:
+    """Find (or download), check, load and warm up a model; the first reply is then as fast as any other.
+
+    progress receives single lines: what happens now, the state of a download every few seconds,
+    and warnings (they begin with 'warning: '). It may be called from another thread.
+    Raises ModelError.
+    """
+    check_options(options)
+    _require_dependencies()
+    from densereward_ros.models import checkpoint
+
+    found = checkpoint.find(options.model, options.revision, progress)
+    _import_dependencies()
+    from densereward_ros.models import loading, reference
+    from densereward_ros.models.fast.model import FastModel
+
+    loaded = loading.load(found, options.device, options.dtype, progress)
+    engine = FastModel if options.engine == 'fast' else reference.ReferenceModel
+    model = engine(loaded, options.max_new_tokens)
+    progress(f'warming up {model.name}')
+    model.warm_up()
+    return model
+
+
+def preload() -> None:
+    """Import the heavy packages, which takes seconds, before open_model does; a broken one is left to it."""
+    try:
+        _require_dependencies()
+        _import_dependencies()
+        importlib.import_module('transformers.models.qwen3_vl.modeling_qwen3_vl')
+    except (ModelError, ImportError):
+        pass  # open_model says which, and how to mend it.
+
+
+def _require_dependencies() -> None:
+    """Raise ModelError for packages that are not installed, before anything slow starts."""
+    missing = [
+        package for module, package in _DEPENDENCIES.items() if importlib.util.find_spec(module) is None
+    ]
+    if missing:
+        raise ModelError(
+            f'{", ".join(missing)} not installed for {sys.executable}: install with '
+            f"'{sys.executable} -m pip install {' '.join(missing)}' "
+            '(in a virtual environment; see the README)'
+        )
+
+
+def _import_dependencies() -> None:
+    """Import the heavy packages. Raise ModelError for one that is installed but broken."""
+    for module, package in _DEPENDENCIES.items():
+        try:
+            importlib.import_module(module)
+        # Not only ImportError: mismatched torch and torchvision end in RuntimeError, a missing
+        # CUDA library in OSError. Whatever it is, the user needs the package and the interpreter.
+        except Exception as error:
+            raise ModelError(
+                f'{package} is installed for {sys.executable} but cannot be imported: '
+                f'{first_line(error)} (torch and torchvision must be builds of the same release)'
+            ) from error
