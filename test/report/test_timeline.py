@@ -78,7 +78,7 @@ def test_everything_is_drawn(tmp_path):
     assert picture.shape[1] == round(WIDTH_IN * DPI)
     assert share_of(picture, '#5a5a5a') > 0.08  # the camera frames
     for colour in ('#1d4ed8', '#c81e1e', '#b45309', '#15803d'):
-        assert share_of(picture, colour) > 0.0003, colour
+        assert share_of(picture, colour) > 0.0001, colour  # some hundred pixels
     quiet = run_of()
     quiet.failures, quiet.recoveries, quiet.successes = [], [], []
     quiet.rewards = [Reward(r.seconds, r.value, Reason.CORRECT, r.task) for r in quiet.rewards]
