@@ -4,6 +4,9 @@ SHELL := /bin/bash
 ENVIRONMENT := . scripts/environment.bash &&
 EXECUTABLES := install/densereward_ros/lib/densereward_ros
 
+# As they were typed: make would take a dollar sign in them for a variable of its own.
+override SOURCE := $(value SOURCE)
+override TASK := $(value TASK)
 export DURATION SOURCE TASK
 
 .PHONY: help setup build demo test test-fast test-compat evaluate-demo train-demo bench bench-gpu lint clean

@@ -29,8 +29,8 @@ PROCESS_ARGUMENTS = (
     ('log_level', 'info', 'debug, info, warn, error or fatal.'),
     ('respawn', 'false', 'Start the node again, two seconds after it dies.'),
     ('large_data', 'false',
-     'Set Fast DDS to its large-data transport for this node. Only for raw images above about 1 MB, and only '
-     'when every camera driver and every listener uses it too: with one side alone nothing arrives.'),
+     'Set Fast DDS (Jazzy and later) to its large-data transport for this node. Only for raw images above '
+     'about 1 MB, and only when every camera driver and every listener uses it too: with one side alone nothing arrives.'),
 )
 
 

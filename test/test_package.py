@@ -212,6 +212,15 @@ def test_core_never_imports_rclpy(repository):
     assert guilty == []
 
 
+def test_make_hands_a_task_on_as_it_was_typed(repository):
+    """A dollar sign is not a variable of make's, and nothing in a task is run."""
+    task = 'cost $5, $(shell echo ran) "quoted" \'too\' #1'
+    shown = subprocess.run(
+        ['make', '--no-print-directory', '--eval', 'show: ; @printenv TASK', 'show', f'TASK={task}'],
+        cwd=repository, capture_output=True, text=True)
+    assert shown.stdout == f'{task}\n', shown.stderr
+
+
 def test_pip_install_without_ros(repository, tmp_path):
     """`pip install .` gives a command that finds the demo checkpoint, far from the source and ROS."""
     if int(metadata.version('setuptools').split('.')[0]) < 71:

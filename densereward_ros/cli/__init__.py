@@ -29,6 +29,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     except ModelError as error:
         print(f'densereward: {error}', file=sys.stderr)
         return 1
+    except ModuleNotFoundError as error:
+        print(
+            f'densereward: {error.name} is not installed for {sys.executable}: '
+            "install this package with its extras, as in pip install '.[model,tools]'",
+            file=sys.stderr,
+        )
+        return 1
     except KeyboardInterrupt:
         print('densereward: interrupted', file=sys.stderr)
         return _INTERRUPTED

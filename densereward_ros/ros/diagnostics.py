@@ -13,6 +13,8 @@ from densereward_ros.frames.window import Arrival
 from densereward_ros.ros.cameras import Camera
 from densereward_ros.ros.inference import InferenceWorker
 
+# One malformed reply is an accident; this many in a row are a model that cannot see this scene.
+MALFORMED_LIMIT = 5
 OK, WARN, ERROR = DiagnosticStatus.OK, DiagnosticStatus.WARN, DiagnosticStatus.ERROR
 
 
@@ -56,6 +58,8 @@ def node_status(report: NodeReport) -> DiagnosticStatus:
         }
         if report.state == 'active' and not report.task:
             level, message = WARN, 'no task: set the parameter task, or publish one on ~/task'
+        elif report.state == 'active' and worker.malformed_in_a_row >= MALFORMED_LIMIT:
+            level, message = ERROR, f'no reward: the last {worker.malformed_in_a_row} replies were malformed'
         elif report.state == 'active' and median_s * report.rate > 1.0:
             level, message = WARN, (
                 f'{report.rate:g} Hz asked for, {reached:.2f} Hz reached: a reply takes {median_s:.2f} s')

@@ -40,13 +40,14 @@ class InferenceWorker:
     after pause(), is thrown away.
 
     ticks: how often the model was asked; every camera that was due got a reply then, so this is
-    the rate of each. replies, malformed: over all cameras.
+    the rate of each. replies, malformed: over all cameras. malformed_in_a_row: since the last verdict.
     """
 
     def __init__(self, model: RewardModel, cameras: Sequence[Camera], listener: Listener) -> None:
         self.ticks = RateMeter()
         self.replies = 0
         self.malformed = 0
+        self.malformed_in_a_row = 0
         self.latencies_s: deque[float] = deque(maxlen=50)
         self._model = model
         self._cameras = cameras
@@ -166,8 +167,10 @@ class InferenceWorker:
                 self.replies += 1
                 if isinstance(outcome, MalformedReply):
                     self.malformed += 1
+                    self.malformed_in_a_row += 1
                     self._listener.on_malformed(camera, outcome)
                 else:
+                    self.malformed_in_a_row = 0
                     camera.last_verdict = outcome
                     self._listener.on_verdict(camera, window, outcome, inference_s)
         self._work_ahead(due)

@@ -57,7 +57,7 @@ PARAMETERS = (
         choices=('auto', 'bfloat16', 'float16', 'float32')),
     ParameterSpec(
         'engine', 'fast',
-        "How replies are made: fast, or reference for the model card's own procedure, many times slower.",
+        "How replies are made: fast, or reference for the model card's own procedure, several times slower.",
         choices=('fast', 'reference')),
     ParameterSpec(
         'image_topics', ['/camera/image_raw'],

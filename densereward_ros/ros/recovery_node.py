@@ -37,6 +37,7 @@ class RecoveryNode(Node):
         value = declare_fixed(self, PARAMETERS)
         self._max_retries, self._timeout_s = value['max_retries'], value['timeout']
         self._robot = self.create_client(Trigger, 'recover')
+        self._service = self.resolve_service_name('recover')
         self._recoveries = self.create_publisher(KeyValue, '~/recoveries', 10)
         self.create_subscription(FailureEvent, 'failure_event', self._on_event, 10)
         self._task: str | None = None
@@ -44,7 +45,7 @@ class RecoveryNode(Node):
         self._gave_up = False
         self._sequence = 0
         self._answer: Future | None = None
-        self.get_logger().info(f'ready to call {self._robot.service_name}')
+        self.get_logger().info(f'ready to call {self._service}')
 
     def _on_event(self, event: FailureEvent) -> None:
         self._notice_lost(event.sequence)
@@ -57,7 +58,7 @@ class RecoveryNode(Node):
             self._gave_up = True
             self._tell('gave_up', f'{word} again after {self._retries} retries: a person has to look')
         elif not self._robot.service_is_ready():
-            self._tell('failed', f'{word}, but nobody offers the service {self._robot.service_name}')
+            self._tell('failed', f'{word}, but nobody offers the service {self._service}')
         else:
             self._retries += 1
             self._tell('started', f'{word}: retry {self._retries} of {self._max_retries}')
@@ -77,7 +78,7 @@ class RecoveryNode(Node):
     def _on_timeout(self) -> None:
         self._robot.remove_pending_request(self._answer)
         self._end()
-        self._tell('failed', f'no answer from {self._robot.service_name} within {self._timeout_s:g} s')
+        self._tell('failed', f'no answer from {self._service} within {self._timeout_s:g} s')
 
     def _end(self) -> None:
         self._answer = None

@@ -74,6 +74,12 @@ def test_wrong_usage_is_exit_code_2(arguments, capsys):
         (3, 3, ''),
         (ModelError('mine is not a checkpoint'), 1, 'densereward: mine is not a checkpoint\n'),
         (KeyboardInterrupt(), 130, 'densereward: interrupted\n'),
+        (
+            ModuleNotFoundError("No module named 'torch'", name='torch'),
+            1,
+            f'densereward: torch is not installed for {sys.executable}: install this package with its '
+            "extras, as in pip install '.[model,tools]'\n",
+        ),
     ],
 )
 def test_outcomes_become_exit_codes(outcome, code, err, monkeypatch, capsys):

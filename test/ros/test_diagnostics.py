@@ -18,7 +18,7 @@ MS = 1_000_000
 SECOND = 1_000_000_000
 
 
-def worker(latencies_s=(), replies: int = 0, malformed: int = 0, reached_hz: float = 0.0):
+def worker(latencies_s=(), replies: int = 0, malformed: int = 0, in_a_row: int = 0, reached_hz: float = 0.0):
     """A worker with these numbers."""
     ticks = RateMeter()
     if reached_hz:
@@ -26,7 +26,8 @@ def worker(latencies_s=(), replies: int = 0, malformed: int = 0, reached_hz: flo
         for i in reversed(range(5)):
             ticks.mark(now_ns - round(i * SECOND / reached_hz))
     return SimpleNamespace(
-        ticks=ticks, replies=replies, malformed=malformed, corrected=1, latencies_s=latencies_s)
+        ticks=ticks, replies=replies, malformed=malformed, malformed_in_a_row=in_a_row, corrected=1,
+        latencies_s=latencies_s)
 
 
 def report(**fields) -> NodeReport:
@@ -58,6 +59,9 @@ def camera(received: int = 0, age_s: float = 0.0, step_ms: float = 200.0, rate_h
 
 @pytest.mark.parametrize(('fields', 'level', 'message'), [
     ({'state': 'unconfigured', 'worker': None}, OK, 'unconfigured'),
+    ({'worker': worker(replies=9, malformed=6, in_a_row=4)}, OK, 'active'),
+    ({'worker': worker(replies=9, malformed=6, in_a_row=5)}, ERROR,
+     'no reward: the last 5 replies were malformed'),
     ({'state': 'unconfigured', 'worker': None, 'last_error': 'on_configure failed: no such folder'},
      ERROR, 'on_configure failed: no such folder'),
     ({'state': 'configuring', 'worker': None, 'step': 'downloading: 40%'}, OK, 'downloading: 40%'),

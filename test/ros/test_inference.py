@@ -271,9 +271,10 @@ def test_malformed_replies_are_told_and_counted_and_are_no_verdict(desk):
     assert at.ear.malformed[0].why == 'no </think>'
     assert at.cameras[0].last_verdict is None
     assert (at.worker.replies, at.worker.malformed, len(at.worker.latencies_s)) == (1, 1, 1)
+    assert at.worker.malformed_in_a_row == 1
     at.feed(600)
     wait_for(lambda: at.ear.verdicts)
-    assert (at.worker.replies, at.worker.malformed) == (2, 1)
+    assert (at.worker.replies, at.worker.malformed, at.worker.malformed_in_a_row) == (2, 1, 0)
 
 
 def test_a_bad_image_is_dropped_and_the_next_frames_score_again(desk):

@@ -27,8 +27,9 @@ class DemoProcess:
         for name, target in self.remappings.items():
             arguments += ['-r', f'{name}:={target}']
         for name, value in self.parameters.items():
-            # JSON is YAML that leaves no text to be read as a number or a truth value.
-            arguments += ['-p', f'{name}:={json.dumps(value)}']
+            # JSON is YAML that leaves no text to be read as a number or a truth value; but its escapes
+            # of characters beyond 16 bits are not.
+            arguments += ['-p', f'{name}:={json.dumps(value, ensure_ascii=False)}']
         return arguments
 
 

@@ -38,7 +38,8 @@ def test_recording():
 
 def test_texts_stay_texts():
     """Whatever a task or a path holds, the node gets that text."""
-    for text in ('on', '7', 'say "hello": {x}', "it's", 'null', '~', 'Tasse über Tisch', '#1', 'a:=b'):
+    texts = ('on', '7', 'say "hello": {x}', "it's", 'null', '~', 'Tasse über Tisch', 'pick 🍎', '#1', 'a:=b')
+    for text in texts:
         arguments = demo_processes('/a.mp4', text, subscribers=1)[0].ros_arguments()
         assert arguments[:3] == ['--ros-args', '-r', f'__ns:={NAMESPACE}']
         written, = (part.split(':=', 1)[1] for part in arguments if part.startswith('task:='))
