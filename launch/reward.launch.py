@@ -30,7 +30,8 @@ PROCESS_ARGUMENTS = (
     ('respawn', 'false', 'Start the node again, two seconds after it dies.'),
     ('large_data', 'false',
      'Set Fast DDS (Jazzy and later) to its large-data transport for this node. Only for raw images above '
-     'about 1 MB, and only when every camera driver and every listener uses it too: with one side alone nothing arrives.'),
+     'about 1 MB, and only when every camera driver and every listener uses it too: with one side alone '
+     'nothing arrives.'),
 )
 
 

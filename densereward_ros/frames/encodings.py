@@ -73,6 +73,9 @@ def decode_compressed(data: bytes) -> np.ndarray:
     try:
         with Image.open(io.BytesIO(data), formats=('JPEG', 'PNG')) as picture:
             check_size(picture.height, picture.width)
+            if picture.mode[0] in 'IF':
+                # Depth, which turned into colours would saturate and still be given a reward.
+                raise ImageError(f'the pixels are of mode {picture.mode}, allowed: 8 bits a channel')
             return np.array(picture.convert('RGB'))
     except ImageError:
         raise

@@ -61,7 +61,10 @@ def download(model: str, revision: str, progress: Callable[[str], None], interva
         _remove_stale_partials(blobs)
         _check_space(cache, to_fetch, model)
         if missing:
-            progress(f'downloading {model}: {human_bytes(to_fetch)} to fetch into {cache}')
+            progress(
+                f'downloading {model}: {human_bytes(to_fetch)} to fetch into {cache} '
+                f"('densereward download {model}' does it beforehand)"
+            )
         with _reported(blobs, model, total, total - to_fetch, progress, interval), _quiet_hub():
             # One after the other and in this thread, so that Ctrl-C ends it at once. The revision is
             # pinned, so that a push meanwhile cannot mix two versions.

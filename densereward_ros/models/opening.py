@@ -54,8 +54,8 @@ def preload() -> None:
         _require_dependencies()
         _import_dependencies()
         importlib.import_module('transformers.models.qwen3_vl.modeling_qwen3_vl')
-    except (ModelError, ImportError):
-        pass  # open_model says which, and how to mend it.
+    except Exception:  # whatever a broken package raises: open_model says which it is, and how to mend it
+        pass
 
 
 def _require_dependencies() -> None:

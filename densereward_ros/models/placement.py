@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from typing import TYPE_CHECKING
 
 from densereward_ros.models.base import ModelError
@@ -61,6 +62,9 @@ def check_memory(device: torch.device, dtype: torch.dtype, checkpoint: Checkpoin
 
     if device.type != 'cuda':
         return
+    # What an attempt that failed has left behind still counts as used, until it is given back.
+    gc.collect()
+    torch.cuda.empty_cache()
     needed = checkpoint.parameters * dtype.itemsize
     free, total = torch.cuda.mem_get_info(device)
     if torch.cuda.get_device_properties(device).is_integrated:

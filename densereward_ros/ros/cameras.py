@@ -57,6 +57,11 @@ class Camera:
             frames = self._window.take(time.monotonic_ns())
             return frames and Window(self.topic, task, frames, self._window.segment)
 
+    def has_window(self) -> bool:
+        """True when a window waits to be scored."""
+        with self._lock:
+            return self._window.readiness(time.monotonic_ns()) is Readiness.READY
+
     def drop(self, frame: Frame, why: str) -> None:
         """Forget a frame that cannot be decoded."""
         with self._lock:

@@ -46,6 +46,7 @@ def node_status(report: NodeReport) -> DiagnosticStatus:
     if worker is not None:
         latencies = sorted(worker.latencies_s)
         median_s = statistics.median(latencies) if latencies else 0.0
+        busy_s = statistics.median(worker.busy_s) if worker.busy_s else 0.0
         reached = worker.ticks.rate(time.monotonic_ns())
         values |= {
             'reply rate (Hz)': f'{reached:.2f}',
@@ -58,11 +59,14 @@ def node_status(report: NodeReport) -> DiagnosticStatus:
         }
         if report.state == 'active' and not report.task:
             level, message = WARN, 'no task: set the parameter task, or publish one on ~/task'
+        elif report.state == 'active' and worker.failures_in_a_row:
+            level, message = ERROR, f'no reward: {report.last_error}'
         elif report.state == 'active' and worker.malformed_in_a_row >= MALFORMED_LIMIT:
             level, message = ERROR, f'no reward: the last {worker.malformed_in_a_row} replies were malformed'
-        elif report.state == 'active' and median_s * report.rate > 1.0:
+        elif report.state == 'active' and busy_s * report.rate > 1.0:
             level, message = WARN, (
-                f'{report.rate:g} Hz asked for, {reached:.2f} Hz reached: a reply takes {median_s:.2f} s')
+                f'{report.rate:g} Hz asked for, {reached:.2f} Hz reached: '
+                f'a reply and all about it takes {busy_s:.2f} s')
     values['last error'] = report.last_error
     if report.last_error and report.state == 'unconfigured':
         level, message = ERROR, report.last_error

@@ -41,6 +41,8 @@ class InferenceWorker:
 
     ticks: how often the model was asked; every camera that was due got a reply then, so this is
     the rate of each. replies, malformed: over all cameras. malformed_in_a_row: since the last verdict.
+    failures_in_a_row: how often the model has raised since it last did not.
+    latencies_s: what the model took for the last replies. busy_s: what a whole tick took, images and all.
     """
 
     def __init__(self, model: RewardModel, cameras: Sequence[Camera], listener: Listener) -> None:
@@ -48,7 +50,9 @@ class InferenceWorker:
         self.replies = 0
         self.malformed = 0
         self.malformed_in_a_row = 0
+        self.failures_in_a_row = 0
         self.latencies_s: deque[float] = deque(maxlen=50)
+        self.busy_s: deque[float] = deque(maxlen=50)
         self._model = model
         self._cameras = cameras
         self._listener = listener
@@ -117,12 +121,16 @@ class InferenceWorker:
 
     def _run(self) -> None:
         while (due := self._wait_for_windows()) is not None:
+            started = time.monotonic()
             try:
                 self._score(*due)
+                self.failures_in_a_row = 0
+                self.busy_s.append(time.monotonic() - started)
             except Interrupted:
                 pass
             except Exception as error:  # also what telling it raises: this thread must outlive everything
                 with self._condition:
+                    self.failures_in_a_row += 1
                     self._listener.on_model_error(error)
 
     def _wait_for_windows(self) -> tuple[int, list[tuple[Camera, Window]]] | None:
@@ -177,6 +185,8 @@ class InferenceWorker:
 
     def _work_ahead(self, due: list[tuple[Camera, Window]]) -> None:
         """Until the next frames come: where windows slide by one frame, the next one's others are known."""
+        if any(camera.has_window() for camera in self._cameras):
+            return  # this is no idle time
         known = []
         for camera, window in due:
             before, self._judged[camera.topic] = self._judged.get(camera.topic), window.frames[1:]

@@ -80,6 +80,14 @@ def test_compressed_images_decode_to_their_colours(file_format, tolerance, mode)
     assert np.abs(image.astype(int) - expected).max() <= tolerance
 
 
+def test_a_depth_image_in_a_png_is_refused():
+    """Sixteen bits cut to eight are white all over, and a reward on that would be made up."""
+    stream = io.BytesIO()
+    Image.fromarray(np.full((8, 8), 2999, np.uint16)).save(stream, 'PNG')
+    with pytest.raises(ImageError, match='mode I;16, allowed: 8 bits a channel'):
+        decode_compressed(stream.getvalue())
+
+
 def test_a_decompression_bomb_is_refused_before_it_is_decoded():
     """A PNG of some kilobytes that would unpack to 64 megapixels."""
     stream = io.BytesIO()

@@ -71,7 +71,10 @@ def test_only_what_is_needed_is_fetched_and_the_result_is_complete(hub, tmp_path
     assert {path.name for path in folder.iterdir()} == NEEDED
     assert set(hub.fetched()) == NEEDED
     assert checkpoints.check(folder, 'mine').weight_bytes > 4_000_000
-    assert lines[0] == f'downloading {REPOSITORY}: {size(hub)} to fetch into {tmp_path / "cache"}'
+    assert lines[0] == (
+        f'downloading {REPOSITORY}: {size(hub)} to fetch into {tmp_path / "cache"} '
+        f"('densereward download {REPOSITORY}' does it beforehand)"
+    )
     assert lines[-1] == f'downloaded {REPOSITORY}: {size(hub)} in {folder}'
     assert capfd.readouterr() == ('', '')
 

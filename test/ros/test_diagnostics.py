@@ -18,7 +18,8 @@ MS = 1_000_000
 SECOND = 1_000_000_000
 
 
-def worker(latencies_s=(), replies: int = 0, malformed: int = 0, in_a_row: int = 0, reached_hz: float = 0.0):
+def worker(latencies_s=(), replies: int = 0, malformed: int = 0, in_a_row: int = 0, failures: int = 0,
+           reached_hz: float = 0.0):
     """A worker with these numbers."""
     ticks = RateMeter()
     if reached_hz:
@@ -27,7 +28,7 @@ def worker(latencies_s=(), replies: int = 0, malformed: int = 0, in_a_row: int =
             ticks.mark(now_ns - round(i * SECOND / reached_hz))
     return SimpleNamespace(
         ticks=ticks, replies=replies, malformed=malformed, malformed_in_a_row=in_a_row, corrected=1,
-        latencies_s=latencies_s)
+        failures_in_a_row=failures, latencies_s=latencies_s, busy_s=latencies_s)
 
 
 def report(**fields) -> NodeReport:
@@ -59,6 +60,8 @@ def camera(received: int = 0, age_s: float = 0.0, step_ms: float = 200.0, rate_h
 
 @pytest.mark.parametrize(('fields', 'level', 'message'), [
     ({'state': 'unconfigured', 'worker': None}, OK, 'unconfigured'),
+    ({'worker': worker(failures=1), 'last_error': 'the model failed: out of memory'}, ERROR,
+     'no reward: the model failed: out of memory'),
     ({'worker': worker(replies=9, malformed=6, in_a_row=4)}, OK, 'active'),
     ({'worker': worker(replies=9, malformed=6, in_a_row=5)}, ERROR,
      'no reward: the last 5 replies were malformed'),
@@ -120,7 +123,7 @@ def test_a_rate_that_the_machine_cannot_reach_is_a_warning_with_the_achieved_rat
     """The replies take longer than the period: asked for 5, reached 2."""
     status = node_status(report(worker=worker([0.5] * 9, replies=9, reached_hz=2.0)))
     assert status.level == WARN
-    assert status.message == '5 Hz asked for, 2.00 Hz reached: a reply takes 0.50 s'
+    assert status.message == '5 Hz asked for, 2.00 Hz reached: a reply and all about it takes 0.50 s'
 
 
 def test_one_slow_reply_is_no_warning():

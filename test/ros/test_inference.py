@@ -233,8 +233,10 @@ def test_a_model_that_raises_is_told_and_asked_again(desk):
     at.feed(0, 200, 400)
     wait_for(lambda: at.ear.errors)
     assert str(at.ear.errors[0]) == 'CUDA out of memory'
+    assert at.worker.failures_in_a_row == 1
     at.feed(600)
     wait_for(lambda: at.ear.verdicts)
+    wait_for(lambda: at.worker.failures_in_a_row == 0)
     assert at.ear.verdicts[0][1] == (200, 400, 600)
 
 

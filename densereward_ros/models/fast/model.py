@@ -76,6 +76,7 @@ class FastModel:
         frames = tuple(Frame(stamp, stamp, lambda: grey) for stamp in range(FRAMES_PER_WINDOW))
         try:
             self.generate([Window(camera='', task='warm up', frames=frames)])
+            self._engine.forget()  # keys and values of a window that never comes again
         except RuntimeError as error:
             if isinstance(error, ModelError):
                 raise
