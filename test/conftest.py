@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import signal
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,11 @@ if os.environ.get('ROS_DISTRO') == 'humble':  # it knows only this one, and late
 
 # The tests' models are tiny: several threads for one only fight over the cores with the nodes under test.
 os.environ.setdefault('OMP_NUM_THREADS', '1')
+
+# A script that runs the suite in the background has it started with Ctrl-C ignored, and every process
+# that a test starts would inherit that.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_configure() -> None:
