@@ -17,6 +17,8 @@ from densereward_ros.models.base import ModelError
 from densereward_ros.models.sizes import human_bytes
 from hub_stub import COMMIT, REPOSITORY, HubStub
 
+pytestmark = pytest.mark.slow  # together they take most of a minute
+
 NEEDED = {
     'chat_template.json', 'config.json', 'generation_config.json', 'model.safetensors',
     'preprocessor_config.json', 'system_prompt.txt', 'tokenizer.json', 'tokenizer_config.json',

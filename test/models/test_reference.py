@@ -19,6 +19,8 @@ from densereward_ros.models.opening import open_model
 from densereward_ros.models.reference import ReferenceModel
 from densereward_ros.types import Frame, ImageError, MalformedReply, Verdict, Window
 
+pytestmark = pytest.mark.slow  # together they take most of a minute
+
 
 @pytest.fixture(scope='module')
 def model(lively_checkpoint: Path) -> ReferenceModel:

@@ -20,6 +20,8 @@ from clips import colour_of, write_clip, write_images
 from densereward_ros.recordings.opening import open_recording
 from ros_bench import wait_for
 
+pytestmark = pytest.mark.slow  # together they take most of a minute
+
 PLAYER = Path(get_package_prefix('densereward_ros')) / 'lib' / 'densereward_ros' / 'camera_player'
 TOPIC = '/camera/image_raw'
 RELIABLE = QoSProfile(depth=50, reliability=QoSReliabilityPolicy.RELIABLE)

@@ -13,6 +13,8 @@ from densereward_ros.models.fast.model import FastModel
 from densereward_ros.models.fast.reply_format import end_tokens
 from densereward_ros.types import FAILURES, Frame, Window
 
+pytestmark = pytest.mark.slow  # together they take most of a minute
+
 UNCONSTRAINED = Shortcuts(format=False)
 TASKS = ('put the red block away', 'stack the cups', 'put the blue block on the green plate, slowly')
 SIZES = ((64, 96), (96, 64), (64, 64))
