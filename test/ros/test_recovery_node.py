@@ -14,6 +14,8 @@ from std_srvs.srv import Trigger
 from densereward_ros.msg import FailureEvent
 from ros_bench import Client, wait_for
 
+pytestmark = pytest.mark.slow  # together they take most of half a minute
+
 CONTROLLER = Path(get_package_prefix('densereward_ros')) / 'lib' / 'densereward_ros' / 'recovery_node'
 
 
