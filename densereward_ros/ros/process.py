@@ -10,11 +10,12 @@ import threading
 from typing import Callable
 
 import rclpy
-from rclpy.executors import MultiThreadedExecutor
 from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.logging import get_logger
 from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
+
+from densereward_ros.ros.executor import PooledExecutor
 
 # Ctrl-C ends the process within two seconds, whatever is still running then.
 EXIT_DEADLINE_S = 1.5
@@ -45,7 +46,7 @@ def run(make_node: Callable[[], Node], shut_down: Callable[[Node], None]) -> Non
     except (ValueError, rclpy_implementation.RCLError) as error:
         print(f'{os.path.basename(sys.argv[0])}: {error}', file=sys.stderr, flush=True)
         os._exit(1)
-    executor = MultiThreadedExecutor(THREADS)
+    executor = PooledExecutor(THREADS)
     executor.add_node(node)
     while not stop.is_set():
         try:

@@ -16,7 +16,7 @@ import rclpy.client
 from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState, GetState
 from rclpy.context import Context
-from rclpy.executors import ExternalShutdownException, MultiThreadedExecutor, SingleThreadedExecutor
+from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.node import Node
 from rclpy.parameter import Parameter
@@ -25,6 +25,7 @@ from rclpy.task import Future
 from sensor_msgs.msg import Image
 
 from densereward_ros.models.base import Interrupted
+from densereward_ros.ros.executor import PooledExecutor
 from densereward_ros.types import MalformedReply, Reason, Verdict, Window
 
 TOPIC = '/camera/image_raw'
@@ -239,7 +240,7 @@ class NodeHere:
         self.node = RewardNode(
             context=context, parameter_overrides=[Parameter(name, value=v) for name, v in values.items()])
         self.errors: list[Exception] = []
-        self._executor = MultiThreadedExecutor(4, context=context)
+        self._executor = PooledExecutor(4, context=context)
         self._executor.add_node(self.node)
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._spin, daemon=True)

@@ -9,7 +9,6 @@ import time
 import numpy as np
 import pytest
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
-from rclpy.executors import MultiThreadedExecutor
 from rclpy.parameter import Parameter
 from rclpy.qos import QoSDurabilityPolicy, QoSProfile, QoSReliabilityPolicy
 from sensor_msgs.msg import CompressedImage
@@ -19,6 +18,7 @@ from std_srvs.srv import Trigger
 from densereward_ros.events.detector import EpisodeState
 from densereward_ros.msg import EpisodeState as EpisodeStateMessage
 from densereward_ros.msg import FailureEvent, RewardStamped
+from densereward_ros.ros.executor import PooledExecutor
 from densereward_ros.ros.messages import stamp_ns
 from densereward_ros.ros.monitor import combined_state
 from densereward_ros.ros.publications import LATCHED_QOS
@@ -487,7 +487,7 @@ def test_a_camera_that_stops_is_told_within_the_limit_and_gives_no_rewards(start
 def test_two_nodes_in_namespaces_do_not_mix(start_node, client):
     """Relative topics follow the namespace; /diagnostics is shared and tells them apart by name."""
     start_node()
-    executor = MultiThreadedExecutor(4, context=client.node.context)
+    executor = PooledExecutor(4, context=client.node.context)
     nodes = []
     try:
         for arm in ('left', 'right'):
