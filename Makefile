@@ -43,12 +43,14 @@ test: build
 test-fast: build
 	@$(ENVIRONMENT) cd test && exec python -m pytest -m 'not slow'
 
-# The oldest transformers that is supported, put before the one of the environment; torch is the same.
-COMPAT := $(CURDIR)/build/transformers-4.57
+# The oldest transformers that is supported, in an environment of its own over that of the others.
+COMPAT := build/transformers-4.57
 test-compat: build
-	@test -d $(COMPAT) || { $(ENVIRONMENT) python -m pip install --no-deps --target $(COMPAT) \
-	  transformers==4.57.6 huggingface-hub==0.36.0 tokenizers==0.22.1; }
-	@$(ENVIRONMENT) cd test && PYTHONPATH=$(COMPAT):$$PYTHONPATH exec python -m pytest models/fast
+	@test -x $(COMPAT)/ready || { $(ENVIRONMENT) python -m venv --without-pip $(COMPAT) \
+	  && python -c 'import site; print(*site.getsitepackages())' > $$(echo $(COMPAT)/lib/python3*/site-packages)/base.pth \
+	  && python -m pip --python $(COMPAT)/bin/python install --no-deps \
+	    transformers==4.57.6 huggingface-hub==0.36.0 tokenizers==0.22.1 && install -m 755 /dev/null $(COMPAT)/ready; }
+	@$(ENVIRONMENT) cd test && exec ../$(COMPAT)/bin/python -m pytest models/fast
 
 bench: build
 	@$(ENVIRONMENT) exec python benchmark/engine.py

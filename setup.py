@@ -42,6 +42,7 @@ setup(
             'qwen-vl-utils>=0.0.14',
             'huggingface_hub',
         ],
+        'quantized': ['torchao>=0.13'],
         'tools': ['av', 'matplotlib', 'scipy'],
         'test': ['pytest', 'pytest-timeout', 'hypothesis'],
     },

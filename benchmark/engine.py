@@ -25,7 +25,7 @@ import transformers
 from generated import MIDDLE, RELEASED, Script, generated_model
 
 from densereward_ros.models import checkpoint, loading
-from densereward_ros.models.base import MIN_NEW_TOKENS, ModelError
+from densereward_ros.models.base import MIN_NEW_TOKENS, ModelError, ModelOptions
 from densereward_ros.models.fast.engine import Shortcuts
 from densereward_ros.models.fast.model import FastModel
 from densereward_ros.models.fast.positions import rope_positions
@@ -244,7 +244,7 @@ def _patches(case: Case) -> int:
 def compare_bf16(device: torch.device, count: int) -> dict[str, Any]:
     """How far the engines' verdicts are apart in bfloat16, where the order of sums changes the last bits."""
     found = checkpoint.find('tabletop', 'main', print)
-    loaded = loading.load(found, str(device), 'bfloat16', lambda line: None)
+    loaded = loading.load(found, ModelOptions(device=str(device), dtype='bfloat16'), lambda line: None)
     reference, fast = ReferenceModel(loaded, MIN_NEW_TOKENS), FastModel(loaded, MIN_NEW_TOKENS)
     words, differences = 0, []
     for window in itertools.islice(windows_of(demo_pictures(True), True), count):
@@ -319,7 +319,8 @@ def open_case(name: str, device: torch.device) -> Case:
     model = name.removesuffix('_disjoint')
     sliding = model == name
     if model == 'demo':
-        loaded = loading.load(checkpoint.find('tabletop', 'main', print), str(device), 'float32', print)
+        options = ModelOptions(device=str(device), dtype='float32')
+        loaded = loading.load(checkpoint.find('tabletop', 'main', print), options, print)
         return Case(loaded, windows_of(demo_pictures(sliding), sliding), None, None, sliding)
     if model.startswith('mid'):
         dtype = torch.bfloat16 if model.endswith('bf16') else torch.float32

@@ -79,7 +79,7 @@ class Script:
         self._positions: Any = None
         self._end = loaded.network.generation_config.eos_token_id[0]
         self._tokenizer = loaded.processor.tokenizer
-        loaded.network.model.language_model.register_forward_pre_hook(self._note, with_kwargs=True)
+        loaded.network.model.language_model.rotary_emb.register_forward_pre_hook(self._note)
         loaded.network.lm_head.register_forward_hook(self._say)
 
     def set(self, text: str, reply_position: int) -> None:
@@ -87,8 +87,9 @@ class Script:
         self._reply = [*self._tokenizer(text)['input_ids'], self._end]
         self._begin = reply_position
 
-    def _note(self, module: Any, args: Any, kwargs: dict[str, Any]) -> None:
-        self._positions = kwargs['position_ids'][-3, 0]  # some releases put the text's own position before
+    def _note(self, module: Any, args: Any) -> None:
+        positions = args[1][0, 0]
+        self._positions = positions[positions >= 0]  # without padding
 
     def _say(self, module: Any, args: Any, logits: torch.Tensor) -> torch.Tensor:
         count = logits.shape[-2]

@@ -7,10 +7,10 @@ import sys
 from collections.abc import Sequence
 
 from densereward_ros import __version__
-from densereward_ros.cli import download, evaluate_demo, train_demo
+from densereward_ros.cli import compare, download, evaluate_demo, train_demo
 from densereward_ros.models.base import ModelError
 
-_VERBS = (download, train_demo, evaluate_demo)
+_VERBS = (download, compare, train_demo, evaluate_demo)
 _INTERRUPTED = 130  # what a shell reports for a command that Ctrl-C ended
 
 

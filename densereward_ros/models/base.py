@@ -15,6 +15,9 @@ RELEASED_MODEL = 'densereward/densereward-3frame-thinking'
 MIN_NEW_TOKENS = 32  # the model card's own lower limit: reason and reward must both fit
 DTYPES = ('auto', 'bfloat16', 'float16', 'float32')
 ENGINES = ('fast', 'reference')
+QUANTIZATIONS = ('none', 'int8', 'int4')
+MIN_PIXELS = 4096  # a smaller budget than 64x64 shows a model nothing
+
 
 class ModelError(RuntimeError):
     """A model that cannot be opened or run; the text is one clear line for the user."""
@@ -33,6 +36,11 @@ class ModelOptions:
     device: 'auto' (a GPU where there is one), 'cpu', 'cuda' or 'cuda:N'. dtype: 'auto' (bfloat16
     on a GPU, float32 on the CPU), 'bfloat16', 'float16' or 'float32'. max_new_tokens: 32 or more.
     engine: 'fast', or 'reference' for the model card's own procedure, step by step.
+    constrain: whether the fast engine keeps replies to the format; the reference never does.
+    max_pixels: of a frame, larger ones are made smaller; 0 leaves it to the model's own processing
+    and to what fits into memory. quantization: of the language model's weights, 'none', 'int8' or
+    'int4' (torchao). gpu_memory: GB of the GPU's memory that this process may use; 0.0 for all.
+    cuda_graphs: replay recorded passes of the language model on a GPU; of no effect on a CPU.
     """
 
     model: str = RELEASED_MODEL
@@ -41,6 +49,11 @@ class ModelOptions:
     dtype: str = 'auto'
     max_new_tokens: int = MIN_NEW_TOKENS
     engine: str = 'fast'
+    constrain: bool = True
+    max_pixels: int = 0
+    quantization: str = 'none'
+    gpu_memory: float = 0.0
+    cuda_graphs: bool = False
 
 
 class RewardModel(Protocol):
@@ -91,6 +104,19 @@ def check_options(options: ModelOptions) -> None:
         raise ModelError(f"dtype is '{options.dtype}' ({', '.join(DTYPES)} are allowed)")
     if options.engine not in ENGINES:
         raise ModelError(f"engine is '{options.engine}' ({', '.join(ENGINES)} are allowed)")
+    if options.quantization not in QUANTIZATIONS:
+        raise ModelError(
+            f"quantization is '{options.quantization}' ({', '.join(QUANTIZATIONS)} are allowed)"
+        )
+    if options.quantization == 'int4' and options.dtype not in ('auto', 'bfloat16'):
+        raise ModelError(f"quantization is 'int4' and dtype '{options.dtype}' (int4 needs bfloat16)")
+    if options.max_pixels and options.max_pixels < MIN_PIXELS:
+        raise ModelError(
+            f'max_pixels is {options.max_pixels} (0, for no budget of its own, or {MIN_PIXELS} and more '
+            'are allowed)'
+        )
+    if not 0 <= options.gpu_memory < float('inf'):
+        raise ModelError(f'gpu_memory is {options.gpu_memory} (0.0, for all, or a number of GB is allowed)')
     if options.max_new_tokens < MIN_NEW_TOKENS:
         raise ModelError(
             f'max_new_tokens is {options.max_new_tokens} ({MIN_NEW_TOKENS} or more are needed: '

@@ -9,9 +9,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Callable
 
 from densereward_ros.models import checkpoint as checkpoints
-from densereward_ros.models.base import ModelError, first_line
-from densereward_ros.models.placement import check_memory, choose_device, choose_dtype
+from densereward_ros.models import memory
+from densereward_ros.models.base import MIN_PIXELS, ModelError, ModelOptions, first_line
+from densereward_ros.models.placement import choose_device, choose_dtype
 from densereward_ros.models.prompt import RELEASED_SHA256, read_system_prompt, system_prompt_sha256
+from densereward_ros.models.quantization import bytes_of_weights, quantize, require_torchao
 from densereward_ros.models.sizes import human_bytes
 
 if TYPE_CHECKING:
@@ -25,12 +27,17 @@ _SHOWN = 3
 
 @dataclass(frozen=True)
 class LoadedModel:
-    """All that a reply needs. network: Qwen3VLForConditionalGeneration; processor: Qwen3VLProcessor."""
+    """All that a reply needs.
+
+    network: Qwen3VLForConditionalGeneration. processor: Qwen3VLProcessor. max_pixels: larger frames
+    are made smaller; None leaves it to the processor.
+    """
 
     name: str
     network: Any
     processor: Any
     system_prompt: str
+    max_pixels: int | None = None
 
     @cached_property
     def special_tokens(self) -> tuple[str, ...]:
@@ -39,28 +46,50 @@ class LoadedModel:
         return tuple(token.content for token in added if token.special)
 
 
-def load(checkpoint: Checkpoint, device: str, dtype: str, progress: Callable[[str], None]) -> LoadedModel:
-    """Load a checkpoint onto one device. device and dtype as in ModelOptions.
+def load(checkpoint: Checkpoint, options: ModelOptions, progress: Callable[[str], None]) -> LoadedModel:
+    """Load a checkpoint onto one device.
 
     progress receives single lines; warnings begin with 'warning: '. Raises ModelError, also where
     transformers would only warn: weights that are missing, do not fit, or have no place.
     """
     system_prompt = read_system_prompt(checkpoint.folder)
-    place = choose_device(device, checkpoint)
-    number_format = choose_dtype(dtype, place)
-    check_memory(place, number_format, checkpoint)
+    place = choose_device(options.device, checkpoint)
+    number_format = choose_dtype(options.dtype, place, options.quantization)
+    if options.quantization != 'none':
+        require_torchao()
+    memory.limit_memory(place, options.gpu_memory)
+    needed = bytes_of_weights(checkpoint, number_format, options.quantization)
+    what = str(number_format).removeprefix('torch.')
+    what = what if options.quantization == 'none' else f'{options.quantization} and {what}'
+    memory.check_memory(place, needed, checkpoint, options.gpu_memory, what)
     progress(f'loading {checkpoint.name} ({human_bytes(checkpoint.weight_bytes)}) onto {place}')
-    network, report = _load_network(checkpoint, place, number_format)
+    network, report = _load_network(checkpoint, place, number_format, options)
     _check_report(report, checkpoint.name, progress)
     if network.config.tie_word_embeddings:
         _check_tied_head(checkpoint)
     processor = _load_processor(checkpoint)
     _check_system_prompt(checkpoint.name, system_prompt, progress)
     _check_patch_embedding(network, progress)
-    return LoadedModel(checkpoint.name, network, processor, system_prompt)
+    max_pixels = _max_pixels(network, options, progress)
+    return LoadedModel(checkpoint.name, network, processor, system_prompt, max_pixels)
 
 
-def _load_network(checkpoint: Checkpoint, device: torch.device, dtype: torch.dtype) -> tuple[Any, dict]:
+def _max_pixels(network: Any, options: ModelOptions, progress: Callable[[str], None]) -> int | None:
+    """The budget of a frame: the user's, and no more than fits into memory."""
+    wanted = options.max_pixels or memory.CARD_MAX_PIXELS
+    fitting = memory.pixels_that_fit(network, memory.free_memory(network.device, options.gpu_memory))
+    if fitting < wanted:
+        progress(
+            f'warning: frames of more than {fitting / 1e6:.2g} megapixels are made smaller, for three of '
+            'them to fit into memory'
+        )
+        return max(fitting, MIN_PIXELS)
+    return options.max_pixels or None
+
+
+def _load_network(
+    checkpoint: Checkpoint, device: torch.device, dtype: torch.dtype, options: ModelOptions
+) -> tuple[Any, dict]:
     import torch
 
     try:
@@ -71,9 +100,10 @@ def _load_network(checkpoint: Checkpoint, device: torch.device, dtype: torch.dty
         raise ModelError(
             f'transformers {transformers.__version__} does not know Qwen3-VL (4.57 or newer is needed)'
         ) from error
+    quantized = options.quantization != 'none'
     # A device map writes each weight straight to the GPU; without one the CPU's memory would hold
-    # the whole model first, which a Jetson cannot spare.
-    placement = {} if device.type == 'cpu' else {'device_map': {'': device}}
+    # the whole model first, which a Jetson cannot spare. Weights to be quantised come layer by layer.
+    placement = {} if device.type == 'cpu' or quantized else {'device_map': {'': device}}
     try:
         with _quiet_transformers():
             network, report = Qwen3VLForConditionalGeneration.from_pretrained(
@@ -86,10 +116,16 @@ def _load_network(checkpoint: Checkpoint, device: torch.device, dtype: torch.dty
                 ignore_mismatched_sizes=True,  # they are reported, and refused with their names
                 **placement,
             )
+        if quantized:
+            quantize(network, options.quantization, device)
+            network.to(device)
     except torch.cuda.OutOfMemoryError as error:
+        torch.cuda.empty_cache()
         raise ModelError(
-            f'{checkpoint.name} does not fit into the memory of {device}: {first_line(error)}'
+            f'{checkpoint.name} does not fit: {memory.room(device, options.gpu_memory)} ({first_line(error)})'
         ) from error
+    except ModelError:
+        raise
     # Whatever transformers finds wrong with a file (there is no common base class) is for the user to read.
     except Exception as error:
         raise ModelError(f'cannot load {checkpoint.name}: {first_line(error)}') from error

@@ -5,9 +5,12 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
-from typing import Callable
+from typing import TYPE_CHECKING, Callable
 
 from densereward_ros.models.base import ModelError, ModelOptions, RewardModel, check_options, first_line
+
+if TYPE_CHECKING:
+    from densereward_ros.models.loading import LoadedModel
 
 # Import name -> distribution name, in the order in which a broken one is best reported.
 _DEPENDENCIES = {
@@ -37,15 +40,29 @@ def open_model(options: ModelOptions, progress: Callable[[str], None] = _ignore)
 
     found = checkpoint.find(options.model, options.revision, progress)
     _import_dependencies()
-    from densereward_ros.models import loading, reference
-    from densereward_ros.models.fast.model import FastModel
+    from densereward_ros.models import loading, memory
 
-    loaded = loading.load(found, options.device, options.dtype, progress)
-    engine = FastModel if options.engine == 'fast' else reference.ReferenceModel
-    model = engine(loaded, options.max_new_tokens)
+    loaded = loading.load(found, options, progress)
+    model = _engine(loaded, options, progress)
     progress(f'warming up {model.name}')
     model.warm_up()
+    progress(f'{model.name} is ready: {memory.peak(loaded.network.device, options.gpu_memory)}')
     return model
+
+
+def _engine(loaded: LoadedModel, options: ModelOptions, progress: Callable[[str], None]) -> RewardModel:
+    from densereward_ros.models.fast import graphs
+    from densereward_ros.models.fast.engine import Shortcuts
+    from densereward_ros.models.fast.model import FastModel
+    from densereward_ros.models.reference import ReferenceModel
+
+    if options.engine == 'reference':
+        return ReferenceModel(loaded, options.max_new_tokens)
+    on_gpu = loaded.network.device.type == 'cuda'
+    if options.cuda_graphs and not on_gpu:
+        progress('warning: cuda_graphs has no effect on a CPU')
+    record = graphs.record if options.cuda_graphs and on_gpu else None
+    return FastModel(loaded, options.max_new_tokens, Shortcuts(format=options.constrain), record)
 
 
 def preload() -> None:

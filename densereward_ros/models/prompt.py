@@ -79,10 +79,18 @@ def check_special_tokens(task: str, special_tokens: Iterable[str]) -> None:
             )
 
 
-def build_messages(system_prompt: str, images: Sequence[Any], task: str) -> list[dict]:
+def build_messages(
+    system_prompt: str, images: Sequence[Any], task: str, max_pixels: int | None = None
+) -> list[dict]:
     """The chat of the model card: the system prompt, then the images, oldest first, and the task."""
-    pictures = [{'type': 'image', 'image': image} for image in images]
+    pictures = [picture(image, max_pixels) for image in images]
     return [
         {'role': 'system', 'content': system_prompt},
         {'role': 'user', 'content': [*pictures, {'type': 'text', 'text': task}]},
     ]
+
+
+def picture(image: Any, max_pixels: int | None = None) -> dict:
+    """An image of a chat; qwen_vl_utils makes it smaller where it has more than max_pixels."""
+    budget = {'max_pixels': max_pixels} if max_pixels else {}
+    return {'type': 'image', 'image': image, **budget}

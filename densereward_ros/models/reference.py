@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import gc
-import threading
 from typing import TYPE_CHECKING, Any
 
-from densereward_ros.models.base import Interrupted, ModelError, first_line
+from densereward_ros.models.base import ModelError, first_line
+from densereward_ros.models.local import LocalModel
 from densereward_ros.models.prompt import build_messages, check_special_tokens, clean_task
 from densereward_ros.models.reply import parse_reply
-from densereward_ros.types import FRAMES_PER_WINDOW, Frame, ImageError, MalformedReply, Verdict, Window
+from densereward_ros.types import Frame, ImageError, MalformedReply, Verdict, Window
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -19,10 +18,9 @@ if TYPE_CHECKING:
     from densereward_ros.models.loading import LoadedModel
 
 _MAX_ASPECT = 200  # qwen_vl_utils refuses anything longer
-_WARM_UP_SIDE = 224  # pixels
 
 
-class ReferenceModel:
+class ReferenceModel(LocalModel):
     """A RewardModel that does what the model card does, window by window, and nothing else.
 
     Every window is encoded and generated from nothing, with transformers' own processor and
@@ -30,11 +28,9 @@ class ReferenceModel:
     """
 
     def __init__(self, loaded: LoadedModel, max_new_tokens: int) -> None:
-        self.name = loaded.name
+        super().__init__(loaded)
         self.corrected = 0  # it corrects none
-        self._loaded: LoadedModel | None = loaded
         self._max_new_tokens = max_new_tokens
-        self._stop = threading.Event()
 
     def score(self, windows: Sequence[Window]) -> list[Verdict | MalformedReply]:
         """See RewardModel.score."""
@@ -59,7 +55,7 @@ class ReferenceModel:
             raise ValueError('the task is empty (say in words what the robot is to do)')
         check_special_tokens(task, loaded.special_tokens)
         images = [Image.fromarray(checked_image(frame)) for frame in window.frames]
-        messages = build_messages(loaded.system_prompt, images, task)
+        messages = build_messages(loaded.system_prompt, images, task, loaded.max_pixels)
         text = loaded.processor.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
         # Like the card, without image_patch_size: images are resized to multiples of 28 here and of
         # 32 by the processor. The model was published with this, so the same pixels must go in.
@@ -95,48 +91,6 @@ class ReferenceModel:
     def decode(self, tokens: torch.Tensor) -> str:
         """New token ids as text, without special tokens and outer white space."""
         return self._open().processor.batch_decode(tokens, skip_special_tokens=True)[0].strip()
-
-    def warm_up(self) -> None:
-        """One real reply on a grey window. Raises ModelError when the model cannot run here."""
-        import numpy as np
-
-        grey = np.full((_WARM_UP_SIDE, _WARM_UP_SIDE, 3), 127, np.uint8)
-        frames = tuple(Frame(stamp, stamp, lambda: grey) for stamp in range(FRAMES_PER_WINDOW))
-        try:
-            self.reply(Window(camera='', task='warm up', frames=frames))
-        except RuntimeError as error:
-            if isinstance(error, ModelError):
-                raise
-            raise ModelError(f'{self.name} was loaded but cannot run: {first_line(error)}') from error
-
-    def interrupt(self) -> None:
-        """See RewardModel.interrupt."""
-        self._stop.set()
-
-    def resume(self) -> None:
-        """See RewardModel.resume."""
-        self._stop.clear()
-
-    def close(self) -> None:
-        """See RewardModel.close."""
-        if self._loaded is None:
-            return
-        on_gpu = self._loaded.network.device.type == 'cuda'
-        self._loaded = None
-        gc.collect()
-        if on_gpu:
-            import torch
-
-            torch.cuda.empty_cache()
-
-    def _open(self) -> LoadedModel:
-        if self._loaded is None:
-            raise ModelError(f'{self.name} is closed')
-        return self._loaded
-
-    def _check_running(self) -> None:
-        if self._stop.is_set():
-            raise Interrupted
 
     def _stop_now(self, input_ids: torch.Tensor, scores: Any, **kwargs: Any) -> torch.Tensor:
         """Asked by generate() after every token, for each row of the batch."""

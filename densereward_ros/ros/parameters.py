@@ -60,6 +60,25 @@ PARAMETERS = (
         "How replies are made: fast, or reference for the model card's own procedure, several times slower.",
         choices=('fast', 'reference')),
     ParameterSpec(
+        'constrain', True,
+        'Whether the fast engine keeps replies to the format; with false a malformed one gives no reward.'),
+    ParameterSpec(
+        'max_pixels', 0,
+        'Pixels of a frame, at most (4096 or more): larger ones are made smaller for the model. 0 leaves it '
+        "to the model card's processing and to what fits into memory.",
+        minimum=0, maximum=100_000_000),
+    ParameterSpec(
+        'quantization', 'none',
+        "The language model's weights in 8 or 4 bits, which needs torchao: none, int8 or int4.",
+        choices=('none', 'int8', 'int4')),
+    ParameterSpec(
+        'gpu_memory', 0.0,
+        "GB of the GPU's memory that this process may use, for a GPU shared with a policy; 0.0 means all.",
+        minimum=0.0, maximum=10_000.0),
+    ParameterSpec(
+        'cuda_graphs', False,
+        'Whether passes of the language model are recorded and replayed; of no effect on a CPU.'),
+    ParameterSpec(
         'image_topics', ['/camera/image_raw'],
         'Camera topics: sensor_msgs/Image, or CompressedImage where the name ends in /compressed.'),
     ParameterSpec(

@@ -134,6 +134,11 @@ class RewardNode(LifecycleNodeMixin, Node):
                     dtype=self._value('dtype'),
                     max_new_tokens=self._value('max_new_tokens'),
                     engine=self._value('engine'),
+                    constrain=self._value('constrain'),
+                    max_pixels=self._value('max_pixels'),
+                    quantization=self._value('quantization'),
+                    gpu_memory=self._value('gpu_memory'),
+                    cuda_graphs=self._value('cuda_graphs'),
                 ),
                 self._progress)
             try:

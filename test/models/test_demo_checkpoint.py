@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from densereward_ros.metrics.correlation import spearman
@@ -25,7 +27,9 @@ def test_it_opens_by_its_name_without_a_warning(opened):
     """Its system prompt is known as its own, and every weight has its place."""
     model, lines = opened
     assert model.name == 'tabletop'
-    assert [line.split(' (')[0] for line in lines] == ['loading tabletop', 'warming up tabletop']
+    assert [line.split(' (')[0] for line in lines[:2]] == ['loading tabletop', 'warming up tabletop']
+    assert re.fullmatch(r'tabletop is ready: this process has used [0-9.]+ [MG]B of memory at most', lines[2])
+    assert len(lines) == 3
 
 
 @pytest.mark.slow

@@ -14,7 +14,7 @@ from safetensors.torch import load_file, save_file
 
 from densereward_ros.models import checkpoint as checkpoints
 from densereward_ros.models import loading
-from densereward_ros.models.base import ModelError
+from densereward_ros.models.base import ModelError, ModelOptions
 from densereward_ros.models.sizes import human_bytes
 
 EMBEDDINGS = 'model.language_model.embed_tokens.weight'
@@ -45,7 +45,7 @@ def change_config(folder: Path, name: str = 'config.json', **values) -> None:
 
 def load(folder: Path, progress: Callable[[str], None] = nothing) -> loading.LoadedModel:
     """Load from a folder as open_model does, on the CPU."""
-    return loading.load(checkpoints.check(folder, 'mine'), 'cpu', 'auto', progress)
+    return loading.load(checkpoints.check(folder, 'mine'), ModelOptions(device='cpu'), progress)
 
 
 def line_of_refusal(folder: Path) -> str:

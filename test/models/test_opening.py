@@ -42,6 +42,16 @@ def test_the_defaults_are_the_released_model():
         ({'device': 'cuda:'}, "device is 'cuda:' ('auto', 'cpu', 'cuda' or 'cuda:N' are allowed)"),
         ({'device': 'cuda:-1'}, "device is 'cuda:-1' ('auto', 'cpu', 'cuda' or 'cuda:N' are allowed)"),
         ({'dtype': 'int8'}, "dtype is 'int8' (auto, bfloat16, float16, float32 are allowed)"),
+        ({'quantization': 'fp8'}, "quantization is 'fp8' (none, int8, int4 are allowed)"),
+        (
+            {'quantization': 'int4', 'dtype': 'float32'},
+            "quantization is 'int4' and dtype 'float32' (int4 needs bfloat16)",
+        ),
+        (
+            {'max_pixels': 100},
+            'max_pixels is 100 (0, for no budget of its own, or 4096 and more are allowed)',
+        ),
+        ({'gpu_memory': -1.0}, 'gpu_memory is -1.0 (0.0, for all, or a number of GB is allowed)'),
         (
             {'max_new_tokens': 31},
             'max_new_tokens is 31 (32 or more are needed: reason and reward must both fit)',
@@ -95,7 +105,16 @@ def test_opening_tells_what_it_does(random_checkpoint):
     assert model.name == str(random_checkpoint)
     said = [line for line in lines if not line.startswith('warning: the system prompt')]
     assert re.fullmatch(rf'loading {re.escape(str(random_checkpoint))} \(\d MB\) onto cpu', said[0])
-    assert said[1:] == [f'warming up {random_checkpoint}']
+    assert said[1] == f'warming up {random_checkpoint}'
+    assert said[2].startswith(f'{random_checkpoint} is ready: this process has used ')
+    assert len(said) == 3
+
+
+def test_cuda_graphs_on_a_cpu_are_a_warning_and_change_nothing(random_checkpoint):
+    """One parameter file serves robots with and without a GPU."""
+    lines = []
+    open_model(ModelOptions(model=str(random_checkpoint), device='cpu', cuda_graphs=True), lines.append)
+    assert 'warning: cuda_graphs has no effect on a CPU' in lines
 
 
 def test_importing_it_imports_nothing_heavy():

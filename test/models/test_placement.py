@@ -82,31 +82,4 @@ def test_dtypes():
     assert placement.choose_dtype('auto', torch.device('cuda:0')) == torch.bfloat16
     assert placement.choose_dtype('auto', torch.device('cpu')) == torch.float32
     assert placement.choose_dtype('float16', torch.device('cpu')) == torch.float16
-
-
-def test_weights_that_do_not_fit_are_refused_with_the_numbers(two_gpus):
-    """Counted in the chosen format, not in the file's."""
-    gpu = torch.device('cuda:1')
-    placement.check_memory(gpu, torch.bfloat16, SMALL)
-    assert refusal(placement.check_memory, gpu, torch.bfloat16, LARGE) == (
-        'large needs 8.9 GB for its weights in bfloat16, but cuda:1 has 6.0 GB of 24.0 GB free: '
-        'end what else uses the GPU, or choose another device'
-    )
-    assert 'large needs 17.8 GB for its weights in float32' in refusal(
-        placement.check_memory, gpu, torch.float32, LARGE
-    )
-    placement.check_memory(torch.device('cpu'), torch.float32, LARGE)
-
-
-def test_a_jetson_counts_the_memory_that_the_page_cache_would_give_back(two_gpus, monkeypatch):
-    """CUDA's free memory leaves out the page cache, which holds the weights just downloaded."""
-    monkeypatch.setattr(
-        torch.cuda, 'get_device_properties', lambda device: SimpleNamespace(is_integrated=True)
-    )
-    monkeypatch.setattr(placement, '_available_system_memory', lambda: 20_000_000_000)
-    placement.check_memory(torch.device('cuda:0'), torch.bfloat16, LARGE)
-
-
-def test_available_memory_is_read_from_the_kernel():
-    """Some hundred megabytes to some terabytes, in bytes."""
-    assert 10**8 < placement._available_system_memory() < 10**14
+    assert placement.choose_dtype('auto', torch.device('cpu'), 'int4') == torch.bfloat16

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import threading
 import time
+from dataclasses import asdict
 
 import pytest
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
@@ -13,7 +14,7 @@ from lifecycle_msgs.srv import ChangeState, GetState
 from sensor_msgs.msg import Image
 
 from densereward_ros import msg
-from densereward_ros.models.base import ModelError
+from densereward_ros.models.base import ModelError, ModelOptions
 from densereward_ros.ros.monitor import Monitor
 from ros_bench import TASK, TOPIC, FakeCamera, ScriptedModel, wait_for
 
@@ -262,13 +263,14 @@ def test_progress_shows_in_log_and_diagnostics_while_the_model_loads(start_node,
 def test_the_parameters_reach_the_model(start_node, client):
     """Each of the model's parameters, under its name."""
     seen = []
-    start_node(
-        lambda options, progress: seen.append(options) or ScriptedModel(), model='/models/mine',
-        model_revision='v2', device='cuda:1', dtype='float16', max_new_tokens=64)
+    wanted = ModelOptions(
+        model='/models/mine', revision='v2', device='cuda:1', dtype='float16', max_new_tokens=64,
+        engine='reference', constrain=False, max_pixels=500_000, quantization='int8', gpu_memory=8.0,
+        cuda_graphs=True)
+    values = {'model_revision' if name == 'revision' else name: v for name, v in asdict(wanted).items()}
+    start_node(lambda options, progress: seen.append(options) or ScriptedModel(), **values)
     walk(client, 'configure')
-    options, = seen
-    assert (options.model, options.revision, options.device, options.dtype, options.max_new_tokens) == (
-        '/models/mine', 'v2', 'cuda:1', 'float16', 64)
+    assert seen == [wanted]
 
 
 def test_after_deactivate_nothing_is_published(start_node, client):

@@ -14,7 +14,14 @@ from rcl_interfaces.msg import ParameterType
 from rcl_interfaces.srv import DescribeParameters, GetParameters, SetParameters
 from rclpy.parameter import Parameter, parameter_value_to_python
 
-from densereward_ros.models.base import DTYPES, ENGINES, MIN_NEW_TOKENS, RELEASED_MODEL, ModelOptions
+from densereward_ros.models.base import (
+    DTYPES,
+    ENGINES,
+    MIN_NEW_TOKENS,
+    QUANTIZATIONS,
+    RELEASED_MODEL,
+    ModelOptions,
+)
 from densereward_ros.msg import EpisodeState
 from densereward_ros.ros.parameters import (
     PARAMETERS,
@@ -32,6 +39,11 @@ DEFAULTS = {
     'device': 'auto',
     'dtype': 'auto',
     'engine': 'fast',
+    'constrain': True,
+    'max_pixels': 0,
+    'quantization': 'none',
+    'gpu_memory': 0.0,
+    'cuda_graphs': False,
     'image_topics': ['/camera/image_raw'],
     'task': '',
     'rate': 5.0,
@@ -63,6 +75,9 @@ def test_the_defaults_are_allowed_and_agree_with_the_models_own():
     assert SPEC_OF_NAME['dtype'].choices == DTYPES
     assert options.engine == SPEC_OF_NAME['engine'].default
     assert SPEC_OF_NAME['engine'].choices == ENGINES
+    assert SPEC_OF_NAME['quantization'].choices == QUANTIZATIONS
+    for name in ('constrain', 'max_pixels', 'quantization', 'gpu_memory', 'cuda_graphs'):
+        assert getattr(options, name) == SPEC_OF_NAME[name].default
 
 
 def test_the_shipped_file_holds_every_parameter_with_its_default_and_no_other():
@@ -88,7 +103,7 @@ def test_the_shipped_file_explains_every_parameter(repository):
         comment = ' '.join(line.strip(' #') for line in lines[start:at])
         assert comment, spec.name
         if spec.minimum is not None:
-            assert f'({spec.minimum:g} to {spec.maximum:g})' in re.sub(r'(\d)\.0\b', r'\1', comment), comment
+            assert f'({spec.minimum:g} to {spec.maximum:.9g})' in re.sub(r'(\d)\.0\b', r'\1', comment), comment
         assert ('while running' in comment) is spec.live, comment
 
 

@@ -13,7 +13,8 @@ from densereward_ros.models.base import ModelError
 from densereward_ros.models.fast.costs import pass_cost
 from densereward_ros.models.fast.decoding import Reply
 from densereward_ros.models.fast.drafts import Drafter, ReplySpelling, Tree
-from densereward_ros.models.fast.keyvalues import MAX_ROWS, KeyValues
+from densereward_ros.models.fast.graphs import Run
+from densereward_ros.models.fast.keyvalues import MAX_ROWS, KeyValues, Row
 from densereward_ros.models.fast.prompts import Prompt, PromptReader
 from densereward_ros.models.fast.reader import Passage, Reader
 from densereward_ros.models.fast.reply_format import ReplyFormat, end_tokens
@@ -23,6 +24,8 @@ from densereward_ros.types import FRAMES_PER_WINDOW
 if TYPE_CHECKING:
     from densereward_ros.models.loading import LoadedModel
     from densereward_ros.types import Window
+
+LONGEST_PASS = 1024  # tokens of a prompt that are read at once
 
 # What a generation config may say that changes greedy decoding, and the values that say nothing.
 _NEUTRAL = {
@@ -88,9 +91,15 @@ class Engine:
     """
 
     def __init__(
-        self, loaded: LoadedModel, max_new_tokens: int, shortcuts: Shortcuts = EVERY_SHORTCUT
+        self,
+        loaded: LoadedModel,
+        max_new_tokens: int,
+        shortcuts: Shortcuts = EVERY_SHORTCUT,
+        record: Callable[[Run], Run] | None = None,
     ) -> None:
-        """Raises ModelError for a checkpoint whose replies take more than greedy decoding."""
+        """record: makes recordings of passes, as graphs.record does on a GPU; None does without.
+
+        Raises ModelError for a checkpoint whose replies take more than greedy decoding."""
         network = loaded.network
         _check_greedy(loaded)
         self._max_new_tokens = max_new_tokens
@@ -101,7 +110,7 @@ class Engine:
         self._prompts = PromptReader(loaded)
         self._features = FeatureCache(loaded, keep=shortcuts.features)
         self._keyvalues = KeyValues(network)
-        self._reader = Reader(network, self._keyvalues)
+        self._reader = Reader(network, self._keyvalues, record)
         cost = pass_cost(network) if shortcuts.tree else 0.0
         self._drafter = Drafter(ReplySpelling(loaded), cost, shortcuts.memory, complete=not shortcuts.format)
 
@@ -133,7 +142,7 @@ class Engine:
         self._drafter.clear()
 
     def _generate(self, windows: Sequence[Window], check: Callable[[], None]) -> list[Reply]:
-        replies = self._begin(windows)
+        replies = self._begin(windows, check)
         running = replies
         while running:
             check()
@@ -147,19 +156,30 @@ class Engine:
     def _prepare(self, windows: Sequence[Window], check: Callable[[], None]) -> None:
         prompts = self._read_prompts(windows)
         rows = self._keyvalues.rows_for(_streams(windows), [prompt.keys for prompt in prompts])
+        for row, prompt in zip(rows, prompts):
+            self._read_begin(row, prompt, check)
         unread = [(row, prompt) for row, prompt in zip(rows, prompts) if len(row.keys) < len(prompt)]
         if unread:
             check()
-            self._reader.read(
-                [
-                    Passage(row, prompt, len(row.keys), np.ones(len(row.keys), bool), Tree())
-                    for row, prompt in unread
-                ]
-            )
-        for row, prompt in unread:
+            self._read(unread)
+
+    def _read_begin(self, row: Row, prompt: Prompt, check: Callable[[], None]) -> None:
+        """Read a long prompt piece by piece, all but the last: a mask grows with the square of a pass."""
+        while len(prompt) - len(row.keys) > LONGEST_PASS:
+            check()
+            self._read([(row, prompt.head(len(row.keys) + LONGEST_PASS))])
+
+    def _read(self, prompts: Sequence[tuple[Row, Prompt]]) -> None:
+        self._reader.read(
+            [
+                Passage(row, prompt, len(row.keys), np.ones(len(row.keys), bool), Tree())
+                for row, prompt in prompts
+            ]
+        )
+        for row, prompt in prompts:
             row.keys = prompt.keys
 
-    def _begin(self, windows: Sequence[Window]) -> list[Reply]:
+    def _begin(self, windows: Sequence[Window], check: Callable[[], None]) -> list[Reply]:
         for window in windows:
             if len(window.frames) != FRAMES_PER_WINDOW:
                 raise ValueError(f'a window has {len(window.frames)} frames ({FRAMES_PER_WINDOW} are needed)')
@@ -168,6 +188,8 @@ class Engine:
         prompts = self._read_prompts(windows)
         streams = _streams(windows)
         rows = self._keyvalues.rows_for(streams, [prompt.keys for prompt in prompts])
+        for row, prompt in zip(rows, prompts):
+            self._read_begin(row, prompt, check)
         return [
             Reply(stream, row, prompt, self._format, self._ends, self._max_new_tokens, self._shortcuts.format)
             for stream, row, prompt in zip(streams, rows, prompts)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -55,6 +56,13 @@ class KeyValues:
         self._capacity = (0, 0)
         self._buffers: list[tuple[torch.Tensor, torch.Tensor]] = []
         self._writing: Sequence[tuple[Row, int, int]] = ()
+        self._fixed: tuple[int, torch.Tensor] | None = None
+        self.generation = 0  # changes when the buffers are others
+
+    @property
+    def slots(self) -> int:
+        """How many slots a row has."""
+        return self._capacity[1]
 
     @property
     def bytes(self) -> int:
@@ -65,6 +73,7 @@ class KeyValues:
         """Forget everything and free the buffers."""
         self._rows.clear()
         self._buffers, self._capacity = [], (0, 0)
+        self.generation += 1
 
     def forget(self) -> None:
         """Use nothing again of what is there; the buffers stay."""
@@ -93,15 +102,37 @@ class KeyValues:
             row.keys = prompt[: max(shared, most)]
         return rows
 
-    def write(self, writing: Sequence[tuple[Row, int, int]]) -> None:
-        """Say where the next pass belongs: for each row of its batch, the row, first slot and tokens."""
-        self._reserve(self._capacity[0], max(start + count for _, start, count in writing))
+    def write(self, writing: Sequence[tuple[Row, int, int]], width: int = 0) -> None:
+        """Say where the next pass belongs: for each row of its batch, the row, first slot and tokens.
+
+        width: tokens of a padded pass, which has the slots after its own for its padding.
+        """
+        self._reserve(self._capacity[0], max(start + max(count, width) for _, start, count in writing))
         self._writing = writing
+
+    @contextmanager
+    def fixed(self, first_row: int, slots: torch.Tensor) -> Iterator[None]:
+        """Passes within see neighbouring rows with all their slots, and write into `slots`, (rows, tokens).
+
+        Nothing of them depends on numbers that the CPU knows, so that a recording stays true.
+        """
+        self._fixed = first_row, slots
+        try:
+            yield
+        finally:
+            self._fixed = None
 
     def update(
         self, keys: torch.Tensor, values: torch.Tensor, layer: int, *args: Any, **kwargs: Any
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Store (batch, heads, tokens, size), return all there is to attend to; called by each layer."""
+        if self._fixed is not None:
+            first, slots = self._fixed
+            rows = [buffer[first : first + len(slots)] for buffer in self._buffers[layer]]
+            for row, new in zip(rows, (keys, values)):
+                for place in range(len(slots)):
+                    row[place].index_copy_(1, slots[place], new[place])
+            return rows[0], rows[1]
         length = max(start + count for _, start, count in self._writing)
         numbers = [row.number for row, _, _ in self._writing]
         whole = []
@@ -141,6 +172,7 @@ class KeyValues:
         for layer, parts in enumerate(self._buffers):  # one after the other, to need little at once
             self._buffers[layer] = (_grown(parts[0], rows, slots), _grown(parts[1], rows, slots))
         self._capacity = (rows, slots)
+        self.generation += 1
 
 
 def _grown(buffer: torch.Tensor, rows: int, slots: int) -> torch.Tensor:

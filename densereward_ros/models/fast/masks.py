@@ -35,12 +35,13 @@ def attention_mask(past: np.ndarray, prompt: int, parents: Sequence[int]) -> np.
     return mask
 
 
-def stack_masks(masks: Sequence[np.ndarray]) -> np.ndarray:
+def stack_masks(masks: Sequence[np.ndarray], least: tuple[int, int] = (0, 0)) -> np.ndarray:
     """Masks of several rows as one, (rows, 1, queries, slots), padded on the right.
 
     A padding query attends to the first slot, since attending to nothing gives no number.
+    least: queries and slots, at least.
     """
-    queries, slots = (max(mask.shape[axis] for mask in masks) for axis in (0, 1))
+    queries, slots = (max(least[axis], *(mask.shape[axis] for mask in masks)) for axis in (0, 1))
     stacked = np.zeros((len(masks), 1, queries, slots), bool)
     for row, mask in zip(stacked[:, 0], masks):
         row[: mask.shape[0], : mask.shape[1]] = mask

@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-import gc
-import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from densereward_ros.models.base import Interrupted, ModelError, first_line
+from densereward_ros.models.base import ModelError, first_line
 from densereward_ros.models.fast.engine import EVERY_SHORTCUT, Effort, Engine, Shortcuts
+from densereward_ros.models.local import LocalModel
 from densereward_ros.models.reply import parse_reply
-from densereward_ros.types import FRAMES_PER_WINDOW, Frame, MalformedReply, Verdict, Window
+from densereward_ros.types import MalformedReply, Verdict, Window
 
 if TYPE_CHECKING:
     from densereward_ros.models.fast.decoding import Reply
+    from densereward_ros.models.fast.graphs import Run
     from densereward_ros.models.loading import LoadedModel
 
-_WARM_UP_SIDE = 224  # pixels
 
 
-class FastModel:
+class FastModel(LocalModel):
     """A RewardModel that gives the replies of ReferenceModel from a fraction of its work.
 
     In float32 they are the same token for token, unless the model's two best tokens are within
@@ -33,14 +30,16 @@ class FastModel:
     """
 
     def __init__(
-        self, loaded: LoadedModel, max_new_tokens: int, shortcuts: Shortcuts = EVERY_SHORTCUT
+        self,
+        loaded: LoadedModel,
+        max_new_tokens: int,
+        shortcuts: Shortcuts = EVERY_SHORTCUT,
+        record: Callable[[Run], Run] | None = None,
     ) -> None:
-        """Raises ModelError for a checkpoint that only the reference can run."""
-        self.name = loaded.name
-        self._loaded: LoadedModel | None = loaded
-        self._engine = Engine(loaded, max_new_tokens, shortcuts)
+        """record: as of Engine. Raises ModelError for a checkpoint that only the reference can run."""
+        super().__init__(loaded)
+        self._engine = Engine(loaded, max_new_tokens, shortcuts, record)
         self._effort = Effort()
-        self._stop = threading.Event()
 
     @property
     def effort(self) -> Effort:
@@ -71,37 +70,12 @@ class FastModel:
             self._engine.prepare(windows, self._check_running)
 
     def warm_up(self) -> None:
-        """One real reply on a grey window. Raises ModelError when the model cannot run here."""
-        grey = np.full((_WARM_UP_SIDE, _WARM_UP_SIDE, 3), 127, np.uint8)
-        frames = tuple(Frame(stamp, stamp, lambda: grey) for stamp in range(FRAMES_PER_WINDOW))
-        try:
-            self.generate([Window(camera='', task='warm up', frames=frames)])
-            self._engine.forget()  # keys and values of a window that never comes again
-        except RuntimeError as error:
-            if isinstance(error, ModelError):
-                raise
-            raise ModelError(f'{self.name} was loaded but cannot run: {first_line(error)}') from error
+        """See LocalModel.warm_up."""
+        super().warm_up()
+        self._engine.forget()  # keys and values of a window that never comes again
 
-    def interrupt(self) -> None:
-        """See RewardModel.interrupt. A running score() ends after the pass that it is at."""
-        self._stop.set()
-
-    def resume(self) -> None:
-        """See RewardModel.resume."""
-        self._stop.clear()
-
-    def close(self) -> None:
-        """See RewardModel.close."""
-        if self._loaded is None:
-            return
-        on_gpu = self._loaded.network.device.type == 'cuda'
-        self._loaded = None
+    def _release(self) -> None:
         del self._engine
-        gc.collect()
-        if on_gpu:
-            import torch
-
-            torch.cuda.empty_cache()
 
     def _verdict(self, reply: Reply) -> Verdict | MalformedReply:
         if not reply.finite:
@@ -128,12 +102,3 @@ class FastModel:
             raise ModelError(f'{self.name} ran out of GPU memory: {first_line(error)}') from error
         finally:
             self._effort = self._engine.effort
-
-    def _open(self) -> LoadedModel:
-        if self._loaded is None:
-            raise ModelError(f'{self.name} is closed')
-        return self._loaded
-
-    def _check_running(self) -> None:
-        if self._stop.is_set():
-            raise Interrupted

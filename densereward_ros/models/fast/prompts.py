@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -40,6 +40,13 @@ class Prompt:
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    def head(self, length: int) -> Prompt:
+        """The first tokens, for reading ahead; no reply can begin after them."""
+        pictures = tuple((at, seen) for at, seen in self.pictures if at < length)
+        return replace(
+            self, ids=self.ids[:length], keys=self.keys[:length], positions=self.positions[:, :length],
+            pictures=pictures)
 
 
 class PromptReader:

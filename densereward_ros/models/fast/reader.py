@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from densereward_ros.models.fast.drafts import Tree
+from densereward_ros.models.fast.graphs import GraphedPass, Run
+from densereward_ros.models.fast.language import LanguagePass
 from densereward_ros.models.fast.masks import attention_mask, stack_masks
 from densereward_ros.models.fast.prompts import Prompt
-from densereward_ros.models.fast.versions import cache_argument
 
 if TYPE_CHECKING:
     import torch
 
     from densereward_ros.models.fast.keyvalues import KeyValues, Row
+
+PADDING = -1  # the rotary position of tokens that are none
 
 
 @dataclass
@@ -64,41 +67,44 @@ class Passage:
 class Reader:
     """Reads passages into the rows of a KeyValues, and tells what follows them."""
 
-    def __init__(self, network: Any, keyvalues: KeyValues) -> None:
+    def __init__(
+        self, network: Any, keyvalues: KeyValues, record: Callable[[Run], Run] | None = None
+    ) -> None:
+        """record: makes recordings of passes; None for a machine that has no use for them."""
         self.passes = 0
         self.tokens = 0
         self._network = network
         self._keyvalues = keyvalues
-        self._cache_argument = cache_argument(network.model.language_model)
+        self._language = LanguagePass(network, keyvalues)
+        self._graphs = record and GraphedPass(self._language, keyvalues, record)
 
     def read(self, passages: Sequence[Passage]) -> torch.Tensor:
         """Fill the rows. Returns the last hidden states, (passages, tokens, hidden), padded on the right."""
         import torch
 
         device = self._network.device
-        self._keyvalues.write([(passage.row, len(passage.past), len(passage)) for passage in passages])
-        longest = max(map(len, passages))
+        width = self._graphed_width(passages)
+        longest = width or max(map(len, passages))
+        self._keyvalues.write([(passage.row, len(passage.past), len(passage)) for passage in passages], width)
         ids = np.zeros((len(passages), longest), np.int64)
-        positions = np.zeros((3, len(passages), longest), np.int64)
+        positions = np.full((3, len(passages), longest), PADDING, np.int64)
         for place, passage in enumerate(passages):
             ids[place, : len(passage)] = passage.ids
             positions[:, place, : len(passage)] = passage.positions
-        language = self._network.model.language_model
-        embeddings = language.embed_tokens(torch.from_numpy(ids).to(device))
-        mask = torch.from_numpy(stack_masks([passage.mask for passage in passages])).to(device)
+        embeddings = self._language.embed(torch.from_numpy(ids).to(device))
+        rotary = self._language.rotary(embeddings, torch.from_numpy(positions).to(device))
+        deepstack = _add_pictures(passages, embeddings)
+        least = (width, self._keyvalues.slots) if width else (0, 0)
+        mask = torch.from_numpy(stack_masks([passage.mask for passage in passages], least)).to(device)
         bias = torch.zeros(mask.shape, dtype=embeddings.dtype, device=device)
         bias.masked_fill_(~mask, torch.finfo(embeddings.dtype).min)
-        output = language(
-            inputs_embeds=embeddings,
-            position_ids=torch.from_numpy(positions).to(device),
-            attention_mask=bias,
-            use_cache=True,
-            **{self._cache_argument: self._keyvalues},
-            **_pictures(passages, embeddings),
-        )
         self.passes += 1
         self.tokens += sum(map(len, passages))
-        return output.last_hidden_state
+        if not width:
+            return self._language(embeddings, rotary, bias, deepstack)
+        starts = np.array([len(passage.past) for passage in passages])
+        slots = torch.from_numpy(starts[:, None] + np.arange(width)).to(device)
+        return self._graphs(embeddings, rotary, bias, deepstack, passages[0].row.number, slots)
 
     def logits(self, passages: Sequence[Passage]) -> list[torch.Tensor]:
         """Read passages. Returns float32 logits of what follows, (1 + nodes, vocabulary) for each.
@@ -116,26 +122,26 @@ class Reader:
         logits = self._network.lm_head(torch.cat(wanted)).float()
         return list(logits.split([len(part) for part in wanted]))
 
+    def _graphed_width(self, passages: Sequence[Passage]) -> int:
+        """How many tokens the pass is padded to; 0 where it is not recorded but done as it is."""
+        numbers = [passage.row.number for passage in passages]
+        if not self._graphs or numbers != list(range(numbers[0], numbers[0] + len(numbers))):
+            return 0
+        return self._graphs.width(max(map(len, passages))) or 0
 
-def _pictures(passages: Sequence[Passage], embeddings: torch.Tensor) -> dict[str, Any]:
-    """Put the frames' features in the place of image tokens; the deepstack ones are for the model to add."""
-    import torch
 
-    is_picture = np.zeros(embeddings.shape[:2], bool)
-    deepstack = []
+def _add_pictures(passages: Sequence[Passage], embeddings: torch.Tensor) -> list[torch.Tensor]:
+    """Put the frames' features in the place of image tokens; returns what the layers are to add there."""
+    deepstack: list[torch.Tensor] = []
     for place, passage in enumerate(passages):
         for at, features in passage.prompt.pictures:
-            skipped = max(passage.start - at, 0)
-            count = len(features.tokens) - skipped
-            if count <= 0:
+            seen = slice(max(passage.start - at, 0), min(len(passage.prompt) - at, len(features.tokens)))
+            if seen.start >= seen.stop:
                 continue
-            here = slice(at + skipped - passage.start, at + skipped - passage.start + count)
-            embeddings[place, here] = features.tokens[skipped:]
-            is_picture[place, here] = True
-            deepstack.append([layer[skipped:] for layer in features.deepstack])
-    if not deepstack:
-        return {}
-    return {
-        'visual_pos_masks': torch.from_numpy(is_picture).to(embeddings.device),
-        'deepstack_visual_embeds': [torch.cat(layer) for layer in zip(*deepstack)],
-    }
+            here = slice(at + seen.start - passage.start, at + seen.stop - passage.start)
+            embeddings[place, here] = features.tokens[seen]
+            if not deepstack:
+                deepstack = [embeddings.new_zeros(embeddings.shape) for _ in features.deepstack]
+            for layer, added in zip(deepstack, features.deepstack):
+                layer[place, here] = added[seen]
+    return deepstack

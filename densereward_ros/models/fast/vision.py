@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from densereward_ros.models.fast import versions
+from densereward_ros.models.prompt import picture
 from densereward_ros.models.reference import checked_image
 
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ class FeatureCache:
         from PIL import Image
         from qwen_vl_utils import process_vision_info
 
-        picture = {'type': 'image', 'image': Image.fromarray(checked_image(frame))}
-        images, _ = process_vision_info([{'role': 'user', 'content': [picture]}])
+        shown = picture(Image.fromarray(checked_image(frame)), self._loaded.max_pixels)
+        images, _ = process_vision_info([{'role': 'user', 'content': [shown]}])
         processed: Any = self._loaded.processor.image_processor(images=images, return_tensors='pt')
         return processed['pixel_values'], processed['image_grid_thw']

@@ -19,6 +19,7 @@ def lively(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], object]:
     from safetensors.torch import load_file, save_file
 
     from densereward_ros.models import checkpoint, loading
+    from densereward_ros.models.base import ModelOptions
     from densereward_ros.tabletop.checkpoint import new_checkpoint
 
     loaded = {}
@@ -34,7 +35,7 @@ def lively(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], object]:
                 config['size']['longest_edge'] = 16777216  # pictures keep their size
                 (folder / name).write_text(json.dumps(config))
             found = checkpoint.check(folder, f'lively {seed}')
-            loaded[seed] = loading.load(found, 'cpu', 'float32', lambda line: None)
+            loaded[seed] = loading.load(found, ModelOptions(device='cpu', dtype='float32'), lambda line: None)
         return loaded[seed]
 
     return load
@@ -44,13 +45,13 @@ def lively(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], object]:
 def trained() -> object:
     """The demo checkpoint; skips where it is not there."""
     from densereward_ros.models import checkpoint, loading
-    from densereward_ros.models.base import ModelError
+    from densereward_ros.models.base import ModelError, ModelOptions
 
     try:
         found = checkpoint.find('tabletop', 'main', lambda line: None)
     except ModelError as error:
         pytest.skip(str(error))
-    return loading.load(found, 'cpu', 'float32', lambda line: None)
+    return loading.load(found, ModelOptions(device='cpu', dtype='float32'), lambda line: None)
 
 
 @pytest.fixture

@@ -62,6 +62,29 @@ def test_any_story_gives_the_replies_of_the_reference(lively, make_frame, agreem
     assert compare.near_ties <= 1
 
 
+def stand_in(run):
+    """What recording is on a GPU: what was recorded runs again, and its result stands where it stood."""
+    output = run().clone()
+    return lambda: output.copy_(run())
+
+
+@pytest.mark.parametrize('seed', [0, 1])
+def test_recorded_passes_give_the_replies_of_the_reference(lively, make_frame, agreement, seed):
+    """Padded to few widths, over all slots of a row, from tensors that stay where they are."""
+    recorded = []
+    model = FastModel(
+        lively(seed), 32, UNCONSTRAINED, record=lambda run: recorded.append(1) or stand_in(run))
+    compare = agreement(lively(seed))
+    for what, windows in story(make_frame, 10 + seed, 12):
+        if what == 'prepare':
+            model.prepare(windows)
+        else:
+            compare.check(windows, model.generate(windows))
+    assert compare.compared >= 12
+    assert compare.near_ties <= 1
+    assert 3 <= len(recorded) < model.effort.passes / 4  # the same few again and again
+
+
 class Adversary:
     """Guesses at random: noise, the truth, the truth with a wrong token, image pads, ends."""
 

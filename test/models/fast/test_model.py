@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from densereward_ros.models.base import Interrupted, ModelError
-from densereward_ros.models.fast.engine import Shortcuts
+from densereward_ros.models.fast.engine import LONGEST_PASS, Shortcuts
 from densereward_ros.models.fast.model import FastModel
 from densereward_ros.types import REASONS, ImageError, MalformedReply, Reason, Verdict, Window
 
@@ -182,7 +182,7 @@ def test_out_of_gpu_memory_is_one_clear_line_and_not_the_end(lively, window, mon
         raise torch.cuda.OutOfMemoryError('CUDA out of memory. Tried to allocate 2 GiB')
 
     monkeypatch.setattr(torch.cuda, 'empty_cache', lambda: None)
-    hook = lively(0).network.model.language_model.register_forward_pre_hook(fail)
+    hook = lively(0).network.model.language_model.layers[0].register_forward_pre_hook(fail)
     try:
         with pytest.raises(ModelError, match='lively 0 ran out of GPU memory: .*2 GiB'):
             model.score([replace(window, task='stack the cups')])
@@ -206,6 +206,21 @@ def test_no_reply_takes_more_passes_than_the_reference(lively, make_frame):
         before = model.effort
         (reply,) = model.generate([Window('/camera', TASK, tuple(make_frame() for _ in range(3)))])
         assert (model.effort - before).passes <= len(reply.tokens)
+
+
+def test_large_frames_are_read_in_pieces(lively, make_frame, agreement):
+    """A mask grows with the square of a pass: none is longer than its limit, and the reply is the same."""
+    model = FastModel(lively(0), 32, Shortcuts(format=False))
+    read, longest = model._engine._reader.read, []
+    model._engine._reader.read = lambda passages: longest.append(max(map(len, passages))) or read(passages)
+    frames = tuple(make_frame(640, 800) for _ in range(4))
+    windows = [Window('/camera', TASK, frames[:3]), Window('/camera', TASK, frames[1:])]
+    compare = agreement(lively(0))
+    compare.check(windows[:1], model.generate(windows[:1]))
+    model.prepare([replace(windows[1], frames=frames[1:3])])
+    compare.check(windows[1:], model.generate(windows[1:]))
+    assert sum(longest) >= 3 * 20 * 25
+    assert 1000 < max(longest) <= LONGEST_PASS + 40
 
 
 @pytest.mark.slow
