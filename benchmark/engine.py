@@ -15,6 +15,7 @@ import statistics
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from generated import MIDDLE, RELEASED, Script, generated_model
 
 from densereward_ros.models import checkpoint, loading
 from densereward_ros.models.base import MIN_NEW_TOKENS, ModelError, ModelOptions
+from densereward_ros.models.fast import graphs
 from densereward_ros.models.fast.engine import Shortcuts
 from densereward_ros.models.fast.model import FastModel
 from densereward_ros.models.fast.positions import rope_positions
@@ -44,6 +46,7 @@ STAGES = {
     'format': Shortcuts(True, True, True, True, False, True),
     'tree': Shortcuts(),
     'fast': Shortcuts(),  # and what is known beforehand is read in idle time
+    'graphs': Shortcuts(),  # and on CUDA passes are recorded
 }
 MEANING = {
     'reference': "the model card's procedure",
@@ -54,7 +57,9 @@ MEANING = {
     'format': 'the reply ends at its third decimal',
     'tree': 'several numbers are verified at once',
     'fast': 'the two older frames are read in idle time',
+    'graphs': 'the passes are recorded and replayed',
 }
+READ_AHEAD = ('fast', 'graphs')
 WARM_UP, LEAST_WINDOWS, LEAST_EMULATED = 2, 5, 2
 NEAR_TIE = 1e-4
 BF16_WINDOWS = 200
@@ -94,7 +99,11 @@ class Contest:
         self._device = case.loaded.network.device
         self._reference = ReferenceModel(case.loaded, MIN_NEW_TOKENS)
         self._engines = {
-            name: FastModel(case.loaded, MIN_NEW_TOKENS, STAGES[name]) for name in names if name in STAGES
+            name: FastModel(
+                case.loaded, MIN_NEW_TOKENS, STAGES[name], graphs.record if name == 'graphs' else None
+            )
+            for name in names
+            if name in STAGES
         }
 
     def run(self, seconds: float, least: int, most: int) -> dict[str, Measured]:
@@ -113,9 +122,11 @@ class Contest:
         inputs = self._reference.encode(window)
         if case.script:
             case.script.set(next(case.replies), _reply_position(case.loaded, inputs))
-        if case.sliding and 'fast' in self._engines:
-            known = Window(window.camera, window.task, window.frames[:-1])
-            self.results['fast'].idle.append(self._timed(lambda: self._engines['fast'].prepare([known])))
+        for name in READ_AHEAD:
+            if case.sliding and name in self._engines:
+                known = Window(window.camera, window.task, window.frames[:-1])
+                prepare = partial(self._engines[name].prepare, [known])
+                self.results[name].idle.append(self._timed(prepare))
         tokens = {}
         for name in self._names[turn:] + self._names[:turn]:
             tokens[name] = self._run_engine(name, window) if name in STAGES else self._run_reference(window)
@@ -370,7 +381,8 @@ def main() -> None:
         count = sum(weight.numel() for weight in case.loaded.network.parameters())
         print(f'{name}: {count / 1e6:.1f}M weights, '
               f'{dtype}, {device}; {rates[0] / 1e9:.0f} GFLOP/s, {rates[1] / 1e9:.1f} GB/s')  # fmt: skip
-        names, least = ['reference', *options.stages], LEAST_WINDOWS
+        stages = [name for name in options.stages if name != 'graphs' or device.type == 'cuda']
+        names, least = ['reference', *stages], LEAST_WINDOWS
         if dtype != torch.float32 and rates[0] < machine.matmul_rate(torch.float32, device) / 2:
             print(f'this machine emulates {dtype}, which takes minutes: only the first and the last stage')
             names, least = ['reference', 'fast'], LEAST_EMULATED

@@ -103,7 +103,8 @@ def test_the_shipped_file_explains_every_parameter(repository):
         comment = ' '.join(line.strip(' #') for line in lines[start:at])
         assert comment, spec.name
         if spec.minimum is not None:
-            assert f'({spec.minimum:g} to {spec.maximum:.9g})' in re.sub(r'(\d)\.0\b', r'\1', comment), comment
+            allowed = f'({spec.minimum:g} to {spec.maximum:.9g})'
+            assert allowed in re.sub(r'(\d)\.0\b', r'\1', comment), comment
         assert ('while running' in comment) is spec.live, comment
 
 

@@ -69,8 +69,19 @@ def make_frame() -> Callable[..., Frame]:
     return make
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say how often the engines' replies parted at a near tie."""
+    if Agreement.all_compared:
+        terminalreporter.write_line(
+            f'fast engine: {Agreement.all_compared} replies compared with the reference, '
+            f'{Agreement.all_near_ties} parted where its two best logits were within {NEAR_TIE:g}'
+        )
+
+
 class Agreement:
     """Compares replies with the reference's, and counts the near ties that part them."""
+
+    all_compared = all_near_ties = 0
 
     def __init__(self, loaded: object, max_new_tokens: int = 32) -> None:
         from densereward_ros.models.reference import ReferenceModel
@@ -92,12 +103,14 @@ class Agreement:
         for window, reply in zip(windows, replies, strict=True):
             expected, got = self.expected(window), reply.tokens
             self.compared += 1
+            Agreement.all_compared += 1
             if got == expected:
                 continue
             at = next(i for i, (one, other) in enumerate(zip(got, expected)) if one != other)
             gap = self._gap(window, at)
             assert gap < NEAR_TIE, f'token {at} of {got}, {expected} differs by {gap}'
             self.near_ties += 1
+            Agreement.all_near_ties += 1
 
     def _gap(self, window: Window, at: int) -> float:
         import torch
