@@ -100,7 +100,7 @@ class Contest:
         self._reference = ReferenceModel(case.loaded, MIN_NEW_TOKENS)
         self._engines = {
             name: FastModel(
-                case.loaded, MIN_NEW_TOKENS, STAGES[name], graphs.record if name == 'graphs' else None
+                case.loaded, MIN_NEW_TOKENS, STAGES[name], graphs.Recorder() if name == 'graphs' else None
             )
             for name in names
             if name in STAGES

@@ -61,7 +61,7 @@ def _engine(loaded: LoadedModel, options: ModelOptions, progress: Callable[[str]
     on_gpu = loaded.network.device.type == 'cuda'
     if options.cuda_graphs and not on_gpu:
         progress('warning: cuda_graphs has no effect on a CPU')
-    record = graphs.record if options.cuda_graphs and on_gpu else None
+    record = graphs.Recorder() if options.cuda_graphs and on_gpu else None
     return FastModel(loaded, options.max_new_tokens, Shortcuts(format=options.constrain), record)
 
 

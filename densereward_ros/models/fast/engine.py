@@ -97,7 +97,7 @@ class Engine:
         shortcuts: Shortcuts = EVERY_SHORTCUT,
         record: Callable[[Run], Run] | None = None,
     ) -> None:
-        """record: makes recordings of passes, as graphs.record does on a GPU; None does without.
+        """record: makes recordings of passes, as graphs.Recorder does on a GPU; None does without.
 
         Raises ModelError for a checkpoint whose replies take more than greedy decoding."""
         network = loaded.network
@@ -139,6 +139,7 @@ class Engine:
         """Drop everything that is kept between replies."""
         self._features.clear()
         self._keyvalues.clear()
+        self._reader.forget()
         self._drafter.clear()
 
     def _generate(self, windows: Sequence[Window], check: Callable[[], None]) -> list[Reply]:

@@ -20,24 +20,32 @@ _MAX_GRAPHS = 24
 Run = Callable[[], 'torch.Tensor']
 
 
-def record(run: Run) -> Run:
-    """Record what a function asks of the GPU. Returns a function that asks for it again."""
-    import torch
+class Recorder:
+    """Records what functions ask of the GPU, all in one pool of memory, since they run one at a time."""
 
-    stream = torch.cuda.Stream()
-    stream.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(stream):
-        run()  # libraries set themselves up on a first call, which a recording cannot hold
-    torch.cuda.current_stream().wait_stream(stream)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        output = run()
+    def __init__(self) -> None:
+        import torch
 
-    def replay() -> torch.Tensor:
-        graph.replay()
-        return output
+        self._pool = torch.cuda.graph_pool_handle()
 
-    return replay
+    def __call__(self, run: Run) -> Run:
+        """Returns a function that asks for it again; its result is overwritten by its next call."""
+        import torch
+
+        stream = torch.cuda.Stream()
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            run()  # libraries set themselves up on a first call, which a recording cannot hold
+        torch.cuda.current_stream().wait_stream(stream)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, pool=self._pool):
+            output = run()
+
+        def replay() -> torch.Tensor:
+            graph.replay()
+            return output
+
+        return replay
 
 
 @dataclass
@@ -55,19 +63,16 @@ class GraphedPass:
     as those of a reply are, launching its kernels takes a GPU longer than running them.
     """
 
-    def __init__(
-        self, language: LanguagePass, keyvalues: KeyValues, record: Callable[[Run], Run] = record
-    ) -> None:
+    def __init__(self, language: LanguagePass, keyvalues: KeyValues, record: Callable[[Run], Run]) -> None:
         self._language = language
         self._keyvalues = keyvalues
         self._record = record
         self._generation = keyvalues.generation
         self._recorded: OrderedDict[tuple, _Recorded] = OrderedDict()
 
-    @property
-    def recorded(self) -> int:
-        """How many passes are kept."""
-        return len(self._recorded)
+    def clear(self) -> None:
+        """Drop all recordings and the memory that they hold."""
+        self._recorded.clear()
 
     @staticmethod
     def width(tokens: int) -> int | None:
@@ -85,7 +90,7 @@ class GraphedPass:
     ) -> torch.Tensor:
         """As LanguagePass; valid until the next call. slots: (rows, tokens), which the tokens are kept in."""
         if self._generation != self._keyvalues.generation:  # the buffers have moved
-            self._recorded.clear()
+            self.clear()
             self._generation = self._keyvalues.generation
         key = (first_row, *embeddings.shape[:2], len(deepstack))
         inputs = (slots, embeddings, *rotary, bias, *deepstack)

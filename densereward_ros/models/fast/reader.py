@@ -78,6 +78,11 @@ class Reader:
         self._language = LanguagePass(network, keyvalues)
         self._graphs = record and GraphedPass(self._language, keyvalues, record)
 
+    def forget(self) -> None:
+        """Drop the recordings."""
+        if self._graphs:
+            self._graphs.clear()
+
     def read(self, passages: Sequence[Passage]) -> torch.Tensor:
         """Fill the rows. Returns the last hidden states, (passages, tokens, hidden), padded on the right."""
         import torch
