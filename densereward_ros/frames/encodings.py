@@ -1,12 +1,14 @@
-"""Image bytes as cameras send them -> RGB pictures."""
+"""Every encoding that an uncompressed image may have, one row each: its bytes become an RGB picture."""
 
 from __future__ import annotations
 
-import io
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
+from densereward_ros.frames.bayer import demosaic
+from densereward_ros.frames.yuv import to_rgb
 from densereward_ros.types import ImageError
 
 # A picture larger than this is a fault or an attack, not a camera: 50 megapixels are 150 MB as RGB.
@@ -14,23 +16,196 @@ MAX_PIXELS = 50_000_000
 
 
 @dataclass(frozen=True)
-class RawEncoding:
-    """An uncompressed encoding of 8 bits a channel: channels a pixel, and which of them are R, G and B."""
+class RawImage:
+    """An uncompressed image as its message states it. step: bytes a row, padding included."""
+
+    encoding: str
+    height: int
+    width: int
+    step: int
+    data: bytes
+    big_endian: bool = False
+
+    def plane(self, start: int, height: int, width: int, step: int, channels: int, item: int) -> np.ndarray:
+        """A view of the data, uint8 of shape (height, width, channels): of each number its highest byte.
+
+        start: bytes before the first row. item: bytes a number. The last row may come without its
+        padding. Raises ImageError when the rows do not fit the step or the data.
+        """
+        row_bytes = width * channels * item
+        if step < row_bytes:
+            raise ImageError(
+                f'step is {self.step} bytes a row, {self.width} pixels of {self.encoding} need {row_bytes}')
+        flat = np.frombuffer(self.data, np.uint8)
+        needed = start + step * (height - 1) + row_bytes
+        if flat.size < needed:
+            raise ImageError(
+                f'the data are {flat.size} bytes, {self.width}x{self.height} pixels of {self.encoding} '
+                f'need {needed}')
+        highest = 0 if self.big_endian else item - 1
+        return np.lib.stride_tricks.as_strided(
+            flat[start + highest:], (height, width, channels), (step, channels * item, item),
+            writeable=False)
+
+
+class Encoding(Protocol):
+    """A row of the table."""
+
+    def decode(self, image: RawImage) -> np.ndarray:
+        """RGB picture, uint8 of shape (height, width, 3). Raises ImageError."""
+
+
+@dataclass(frozen=True)
+class Colours:
+    """Numbers side by side: how many a pixel, which of them are R, G and B, and the bytes of each."""
 
     channels: int
     rgb: tuple[int, int, int]
+    item: int = 1
+
+    def decode(self, image: RawImage) -> np.ndarray:
+        """See Encoding.decode."""
+        plane = image.plane(0, image.height, image.width, image.step, self.channels, self.item)
+        picture = np.empty((image.height, image.width, 3), np.uint8)
+        if self == Colours(3, (0, 1, 2)):
+            picture[:] = plane
+        else:
+            for channel, of in enumerate(self.rgb):
+                picture[..., channel] = plane[..., of]
+        return picture
 
 
-# Names from sensor_msgs/image_encodings.hpp. The generic 8UC3 and 8UC4 come from OpenCV, whose order is BGR.
-RAW_ENCODINGS = {
-    'rgb8': RawEncoding(3, (0, 1, 2)),
-    'bgr8': RawEncoding(3, (2, 1, 0)),
-    'rgba8': RawEncoding(4, (0, 1, 2)),
-    'bgra8': RawEncoding(4, (2, 1, 0)),
-    'mono8': RawEncoding(1, (0, 0, 0)),
-    '8UC1': RawEncoding(1, (0, 0, 0)),
-    '8UC3': RawEncoding(3, (2, 1, 0)),
-    '8UC4': RawEncoding(4, (2, 1, 0)),
+@dataclass(frozen=True)
+class Bayer:
+    """One number a pixel, of the colour that the pattern names: first row, then second row."""
+
+    pattern: str
+    item: int = 1
+
+    def decode(self, image: RawImage) -> np.ndarray:
+        """See Encoding.decode."""
+        if image.height < 2 or image.width < 2:
+            raise ImageError(
+                f'the image is {image.width}x{image.height} pixels of {image.encoding}, '
+                'allowed: at least 2x2')
+        plane = image.plane(0, image.height, image.width, image.step, 1, self.item)
+        return demosaic(plane[..., 0], self.pattern)
+
+
+@dataclass(frozen=True)
+class PackedYuv:
+    """Two pixels share four bytes: where in these the first luma, U and V are. The second luma is 2 later."""
+
+    luma: int
+    u: int
+    v: int
+
+    def decode(self, image: RawImage) -> np.ndarray:
+        """See Encoding.decode."""
+        _check_even(image, width=True)
+        plane = image.plane(0, image.height, image.width, image.step, 2, 1)
+        return to_rgb(plane[..., self.luma], plane[:, self.u // 2::2, self.u % 2],
+                      plane[:, self.v // 2::2, self.v % 2])
+
+
+@dataclass(frozen=True)
+class PlanarYuv:
+    """A plane of luma, and below it one of U and V in turns, over blocks of `block` x `block` pixels."""
+
+    block: int
+    u: int
+    v: int
+
+    def decode(self, image: RawImage) -> np.ndarray:
+        """See Encoding.decode."""
+        if self.block > 1:
+            _check_even(image, width=True, height=True)
+        luma = image.plane(0, image.height, image.width, image.step, 1, 1)[..., 0]
+        chroma = image.plane(
+            image.step * image.height, image.height // self.block, image.width // self.block,
+            image.step * 2 // self.block, 2, 1)
+        return to_rgb(luma, chroma[..., self.u], chroma[..., self.v])
+
+
+@dataclass(frozen=True)
+class Refused:
+    """Numbers that are no colours; a picture made of them would still be given a reward."""
+
+    why: str
+
+    def decode(self, image: RawImage) -> np.ndarray:
+        """Raises ImageError."""
+        raise ImageError(f'the encoding is {image.encoding}: {self.why}; allowed: colour and grey images')
+
+
+def _check_even(image: RawImage, width: bool = False, height: bool = False) -> None:
+    if (width and image.width % 2) or (height and image.height % 2):
+        raise ImageError(
+            f'the image is {image.width}x{image.height} pixels of {image.encoding}, whose pixels share '
+            f'colours: allowed are even sizes')
+
+
+_DEPTH = Refused('depth or other measurements')
+_SIGNED = Refused('signed numbers, as of depth, labels or flow')
+_FLOATS = Refused('numbers without a known range, as of depth')
+_PAIRS = Refused('two numbers a pixel')
+
+# The names are those of sensor_msgs/image_encodings.hpp, from Humble to Rolling. The generic ones come from
+# OpenCV, whose colours are BGR. Alpha is left out. Of sixteen bits the upper eight are the picture.
+ENCODINGS: dict[str, Encoding] = {
+    'rgb8': Colours(3, (0, 1, 2)),
+    'rgba8': Colours(4, (0, 1, 2)),
+    'rgb16': Colours(3, (0, 1, 2), 2),
+    'rgba16': Colours(4, (0, 1, 2), 2),
+    'bgr8': Colours(3, (2, 1, 0)),
+    'bgra8': Colours(4, (2, 1, 0)),
+    'bgr16': Colours(3, (2, 1, 0), 2),
+    'bgra16': Colours(4, (2, 1, 0), 2),
+    'mono8': Colours(1, (0, 0, 0)),
+    'mono16': Colours(1, (0, 0, 0), 2),
+    '8UC1': Colours(1, (0, 0, 0)),
+    '8UC2': _PAIRS,
+    '8UC3': Colours(3, (2, 1, 0)),
+    '8UC4': Colours(4, (2, 1, 0)),
+    '8SC1': _SIGNED,
+    '8SC2': _SIGNED,
+    '8SC3': _SIGNED,
+    '8SC4': _SIGNED,
+    '16UC1': _DEPTH,
+    '16UC2': _PAIRS,
+    '16UC3': Colours(3, (2, 1, 0), 2),
+    '16UC4': Colours(4, (2, 1, 0), 2),
+    '16SC1': _SIGNED,
+    '16SC2': _SIGNED,
+    '16SC3': _SIGNED,
+    '16SC4': _SIGNED,
+    '32SC1': _SIGNED,
+    '32SC2': _SIGNED,
+    '32SC3': _SIGNED,
+    '32SC4': _SIGNED,
+    '32FC1': _FLOATS,
+    '32FC2': _FLOATS,
+    '32FC3': _FLOATS,
+    '32FC4': _FLOATS,
+    '64FC1': _FLOATS,
+    '64FC2': _FLOATS,
+    '64FC3': _FLOATS,
+    '64FC4': _FLOATS,
+    'bayer_rggb8': Bayer('rggb'),
+    'bayer_bggr8': Bayer('bggr'),
+    'bayer_gbrg8': Bayer('gbrg'),
+    'bayer_grbg8': Bayer('grbg'),
+    'bayer_rggb16': Bayer('rggb', 2),
+    'bayer_bggr16': Bayer('bggr', 2),
+    'bayer_gbrg16': Bayer('gbrg', 2),
+    'bayer_grbg16': Bayer('grbg', 2),
+    'uyvy': PackedYuv(luma=1, u=0, v=2),
+    'yuv422': PackedYuv(luma=1, u=0, v=2),
+    'yuyv': PackedYuv(luma=0, u=1, v=3),
+    'yuv422_yuy2': PackedYuv(luma=0, u=1, v=3),
+    'nv12': PlanarYuv(2, u=0, v=1),
+    'nv21': PlanarYuv(2, u=1, v=0),
+    'nv24': PlanarYuv(1, u=0, v=1),
 }
 
 
@@ -43,41 +218,15 @@ def check_size(height: int, width: int) -> None:
             f'the image is {width}x{height} pixels, allowed: at most {MAX_PIXELS // 1_000_000} megapixels')
 
 
-def decode_raw(encoding: str, height: int, width: int, step: int, data: bytes) -> np.ndarray:
-    """RGB picture, uint8 of shape (height, width, 3), of an uncompressed image.
+def decode_raw(image: RawImage) -> np.ndarray:
+    """RGB picture, uint8 of shape (height, width, 3).
 
-    step: bytes a row, padding included. The last row may come without its padding.
-    Raises ImageError for an encoding outside RAW_ENCODINGS and for sizes that do not fit the data.
+    Raises ImageError for an encoding that ENCODINGS lacks or refuses, and for sizes that do not fit the data.
     """
-    layout = RAW_ENCODINGS.get(encoding)
-    if layout is None:
-        raise ImageError(f'the encoding is {encoding[:40]!r}, allowed: {", ".join(RAW_ENCODINGS)}')
-    check_size(height, width)
-    row_bytes = width * layout.channels
-    if step < row_bytes:
-        raise ImageError(f'step is {step} bytes a row, {width} pixels of {encoding} need {row_bytes}')
-    flat = np.frombuffer(data, np.uint8)
-    needed = step * (height - 1) + row_bytes
-    if flat.size < needed:
+    encoding = ENCODINGS.get(image.encoding)
+    if encoding is None:
         raise ImageError(
-            f'the data are {flat.size} bytes, {width}x{height} pixels of {encoding} need {needed}')
-    rows = np.lib.stride_tricks.as_strided(
-        flat, (height, width, layout.channels), (step, layout.channels, 1), writeable=False)
-    return np.ascontiguousarray(rows[..., layout.rgb])
-
-
-def decode_compressed(data: bytes) -> np.ndarray:
-    """RGB picture, uint8 of shape (height, width, 3), of a JPEG or PNG file in memory. Raises ImageError."""
-    from PIL import Image
-
-    try:
-        with Image.open(io.BytesIO(data), formats=('JPEG', 'PNG')) as picture:
-            check_size(picture.height, picture.width)
-            if picture.mode[0] in 'IF':
-                # Depth, which turned into colours would saturate and still be given a reward.
-                raise ImageError(f'the pixels are of mode {picture.mode}, allowed: 8 bits a channel')
-            return np.array(picture.convert('RGB'))
-    except ImageError:
-        raise
-    except Exception as error:  # Pillow raises many kinds for broken files, SyntaxError among them
-        raise ImageError(f'{len(data)} bytes are not a readable JPEG or PNG image: {error}') from None
+            f'the encoding is {image.encoding[:40]!r}, '
+            'allowed: the colour and grey ones of image_encodings.hpp')
+    check_size(image.height, image.width)
+    return encoding.decode(image)

@@ -7,9 +7,11 @@ import functools
 import numpy as np
 from sensor_msgs.msg import CompressedImage, Image
 
-from densereward_ros.frames.encodings import RAW_ENCODINGS, check_size, decode_compressed, decode_raw
+from densereward_ros.frames.compressed import decode_compressed
+from densereward_ros.frames.encodings import ENCODINGS, RawImage, check_size, decode_raw
+from densereward_ros.ros import bridge
 from densereward_ros.ros.messages import stamp_ns
-from densereward_ros.types import Frame, ImageError
+from densereward_ros.types import Frame
 
 
 def message_type(topic: str) -> type[Image] | type[CompressedImage]:
@@ -33,32 +35,15 @@ def frame_of(message: Image | CompressedImage, received_ns: int, stamp_if_none_n
 
 
 def _decode_raw(message: Image) -> np.ndarray:
-    if message.encoding in RAW_ENCODINGS:
-        return decode_raw(message.encoding, message.height, message.width, message.step, message.data)
-    bridge = _cv_bridge()
-    if bridge is None:
-        raise ImageError(
-            f'the encoding is {message.encoding[:40]!r}, allowed without cv_bridge: '
-            f'{", ".join(RAW_ENCODINGS)}')
-    check_size(message.height, message.width)
-    try:
-        return bridge.imgmsg_to_cv2(message, 'rgb8')
-    except Exception as error:  # CvBridgeError, cv2.error, and ValueError from reshaping truncated data
-        why = ' '.join(str(error).split())
-        raise ImageError(f'cv_bridge cannot convert {message.encoding[:40]!r} to rgb8: {why}') from None
+    if message.encoding in bridge.ENCODINGS or message.encoding not in ENCODINGS:
+        check_size(message.height, message.width)
+        picture = bridge.convert(message)
+        if picture is not None:
+            return picture
+    return decode_raw(RawImage(
+        message.encoding, message.height, message.width, message.step, message.data,
+        bool(message.is_bigendian)))
 
 
 def _decode_compressed(message: CompressedImage) -> np.ndarray:
-    if 'compressedDepth' in message.format:
-        raise ImageError(f'the format is {message.format[:40]!r}, allowed: JPEG and PNG colour images')
-    return decode_compressed(message.data)
-
-
-@functools.cache
-def _cv_bridge():
-    """The bridge, or None: it comes with ROS 2 from apt, and fails under a numpy newer than its own."""
-    try:
-        from cv_bridge import CvBridge
-    except Exception:  # ImportError, and AttributeError when the numpy does not fit
-        return None
-    return CvBridge()
+    return decode_compressed(message.data, message.format)

@@ -13,6 +13,7 @@ from sensor_msgs.msg import CompressedImage, Image
 
 from densereward_ros.events.detector import EpisodeState, FailureDetector
 from densereward_ros.models.base import RewardModel
+from densereward_ros.ros import bridge
 from densereward_ros.ros.cameras import Camera
 from densereward_ros.ros.images import frame_of, message_type
 from densereward_ros.ros.inference import InferenceWorker
@@ -64,6 +65,7 @@ class Monitor:
         self._detectors = {
             topic: FailureDetector(settings.confirmations, settings.cooldown)
             for topic in settings.image_topics}
+        self._log.info(bridge.describe())
         self._publications = Publications(node, model.name, settings.image_topics[0])
         self.worker = InferenceWorker(model, self.cameras, self)
         self.worker.set_rate(settings.rate)

@@ -5,13 +5,17 @@ from __future__ import annotations
 import array
 import io
 import sys
-import types
+import tracemalloc
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from PIL import Image as Picture
 from sensor_msgs.msg import CompressedImage, Image
 
+from densereward_ros.frames.encodings import ENCODINGS
+from densereward_ros.ros import bridge as bridge_module
 from densereward_ros.ros import images
 from densereward_ros.ros.images import frame_of, message_type
 from densereward_ros.types import ImageError
@@ -39,31 +43,37 @@ def png(picture: np.ndarray) -> bytes:
     return file.getvalue()
 
 
+class StandIn:
+    """Takes the place of cv_bridge, which comes with ROS 2 from apt; keeps what it was asked.
+
+    answer: what a conversion returns, or raises; the first one is the node's own trial of a tiny image.
+    """
+
+    def __init__(self, answer: np.ndarray | Exception = RGB) -> None:
+        self.asked: list[tuple[str, str]] = []
+        self._answer = answer
+
+    def CvBridge(self) -> StandIn:  # noqa: N802, D102
+        return self
+
+    def imgmsg_to_cv2(self, message: Image, encoding: str) -> np.ndarray:
+        """See cv_bridge."""
+        self.asked.append((message.encoding, encoding))
+        if len(self.asked) > 1 and isinstance(self._answer, Exception):
+            raise self._answer
+        return self._answer
+
+
 @pytest.fixture
-def bridge(monkeypatch):
-    """A stand-in of cv_bridge, as it comes with ROS 2 from apt; records what it was asked."""
-    asked = []
+def install(monkeypatch):
+    """Puts a module, or None for none at all, in the place of cv_bridge."""
+    def put(module):
+        monkeypatch.setitem(sys.modules, 'cv_bridge', module)
+        bridge_module._find.cache_clear()
+        return module
 
-    class CvBridge:
-        def imgmsg_to_cv2(self, message, encoding):
-            asked.append((message.encoding, encoding))
-            if message.encoding == 'broken':
-                raise RuntimeError('[broken] is not\n a color format\n')
-            return RGB
-
-    monkeypatch.setitem(sys.modules, 'cv_bridge', types.SimpleNamespace(CvBridge=CvBridge))
-    images._cv_bridge.cache_clear()
-    yield asked
-    images._cv_bridge.cache_clear()
-
-
-@pytest.fixture
-def no_bridge(monkeypatch):
-    """An interpreter without cv_bridge, as with the wheels."""
-    monkeypatch.setitem(sys.modules, 'cv_bridge', None)
-    images._cv_bridge.cache_clear()
-    yield
-    images._cv_bridge.cache_clear()
+    yield put
+    bridge_module._find.cache_clear()
 
 
 @pytest.mark.parametrize(('topic', 'kind'), [
@@ -145,36 +155,105 @@ def test_an_unusable_image_is_an_image_error_that_says_why(message, words):
     assert '\n' not in str(caught.value)
 
 
-def test_depth_images_are_refused_without_cv_bridge(no_bridge):
-    """A depth topic chosen by mistake: the error names its encoding and what is allowed."""
-    with pytest.raises(ImageError, match="'16UC1'.*rgb8, bgr8"):
+@pytest.mark.parametrize('there', [True, False])
+def test_depth_images_are_refused_with_and_without_cv_bridge(install, there):
+    """A depth topic chosen by mistake: cv_bridge would make a picture of it."""
+    install(StandIn() if there else None)
+    with pytest.raises(ImageError, match='encoding is 16UC1: depth .* allowed: colour and grey images'):
         frame_of(raw(encoding='16UC1'), 1, 1).image  # noqa: B018
 
 
-def test_other_encodings_go_through_cv_bridge_where_there_is_one(bridge):
-    """nv12, bayer and yuv422 are what USB and CSI cameras send; those we decode ourselves never ask it."""
-    assert np.array_equal(frame_of(raw(encoding='nv12'), 1, 1).image, RGB)
+@pytest.mark.parametrize('encoding', ['bayer_rggb8', 'bayer_gbrg16', 'yuv422', 'yuv422_yuy2', 'new_in_2031'])
+def test_cv_bridge_converts_what_costs_arithmetic_and_what_the_table_lacks(install, encoding):
+    """Where it works; what is only copying bytes never goes there."""
+    stand_in = install(StandIn())
+    assert np.array_equal(frame_of(raw(encoding=encoding), 1, 1).image, RGB)
     assert np.array_equal(frame_of(raw(), 1, 1).image, RGB)
-    assert bridge == [('nv12', 'rgb8')]
+    assert stand_in.asked == [('bayer_rggb8', 'rgb8'), (encoding, 'rgb8')]
+    assert bridge_module.describe() == (
+        'raw Bayer and YUV 4:2:2 images are decoded by cv_bridge, the others without it')
 
 
-def test_what_cv_bridge_refuses_is_an_image_error(bridge):
-    """cv_bridge raises its own kinds of errors, some of several lines; this is one, with the encoding."""
-    line = "^cv_bridge cannot convert 'broken' to rgb8: .* not a color format$"
-    with pytest.raises(ImageError, match=line):
+@pytest.mark.parametrize('answer', [
+    RuntimeError('[yuv422] is not\n a color format'), np.zeros((1, 3, 3), np.uint8),
+    np.zeros((2, 3, 3), '>u2')])
+def test_what_cv_bridge_cannot_convert_the_table_decodes(install, answer):
+    """Its errors are of many kinds, and padded rows make it return another size."""
+    install(StandIn(answer))
+    grey = raw(encoding='bayer_rggb8', step=3, data=array.array('B', [90] * 6))
+    assert (frame_of(grey, 1, 1).image == 90).all()
+    with pytest.raises(ImageError, match="^the encoding is 'broken', allowed: the colour and grey ones"):
         frame_of(raw(encoding='broken'), 1, 1).image  # noqa: B018
+    with pytest.raises(ImageError, match='^the data are 5 bytes, 3x2 pixels of bayer_rggb8 need 6$'):
+        frame_of(raw(encoding='bayer_rggb8', step=3, data=array.array('B', [90] * 5)), 1, 1).image  # noqa: B018
 
 
-def test_a_cv_bridge_built_for_another_numpy_counts_as_none(monkeypatch):
-    """Under numpy 2 the apt cv_bridge fails at import with AttributeError: _ARRAY_API not found."""
-    class Broken(types.ModuleType):
-        def __getattr__(self, name):
-            raise AttributeError('_ARRAY_API not found')
+def test_an_absurd_size_never_reaches_cv_bridge(install):
+    """It would multiply the sizes in 32 bits."""
+    stand_in = install(StandIn())
+    with pytest.raises(ImageError, match='50 megapixels'):
+        frame_of(raw(encoding='bayer_rggb8', height=2**31, width=2**31), 1, 1).image  # noqa: B018
+    assert stand_in.asked == []
 
-    monkeypatch.setitem(sys.modules, 'cv_bridge', Broken('cv_bridge'))
-    images._cv_bridge.cache_clear()
+
+class BrokenAtUse(StandIn):
+    """As cv_bridge of Jazzy and later under numpy 2: its C++ is loaded at the first conversion."""
+
+    def imgmsg_to_cv2(self, message, encoding):
+        """See cv_bridge."""
+        raise SystemError('initialization of cv_bridge_boost\nraised unreported exception')
+
+
+@pytest.mark.parametrize(('module', 'why'), [
+    (BrokenAtUse(), 'initialization of cv_bridge_boost raised unreported exception'),
+    (None, 'import of cv_bridge halted; None in sys.modules'),
+])
+def test_a_cv_bridge_that_does_not_work_counts_as_none(install, module, why):
+    """Our own table takes over, and the log says so, and why."""
+    install(module)
+    grey = raw(encoding='yuv422', width=2, step=4, data=array.array('B', [128, 126] * 4))
+    assert np.abs(frame_of(grey, 1, 1).image.astype(int) - 128).max() <= 1
+    assert bridge_module.describe() == f'raw images are decoded without cv_bridge ({why})'
+
+
+def test_a_cv_bridge_that_fails_at_its_import_counts_as_none(install, monkeypatch, tmp_path):
+    """As Humble's does under numpy 2."""
+    (tmp_path / 'cv_bridge.py').write_text("raise AttributeError('_ARRAY_API not found')")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    install(None)
+    monkeypatch.delitem(sys.modules, 'cv_bridge')
+    assert bridge_module.describe() == 'raw images are decoded without cv_bridge (_ARRAY_API not found)'
+
+
+BYTES = st.binary(max_size=200).map(lambda data: array.array('B', data))
+SIZES = st.one_of(st.integers(0, 8), st.integers(0, 2**32 - 1))
+
+
+@given(st.builds(
+    raw, height=SIZES, width=SIZES, step=SIZES, data=BYTES, is_bigendian=st.integers(0, 255),
+    encoding=st.one_of(st.sampled_from(sorted(ENCODINGS)), st.text())))
+def test_random_raw_messages_raise_nothing_but_image_errors_and_stay_small(message):
+    """Whatever a publisher puts into the fields: what is allocated follows the data, not the claim."""
+    check_random(message)
+
+
+@given(st.builds(
+    CompressedImage, data=st.one_of(BYTES, BYTES.map(lambda data: array.array('B', png(RGB)) + data)),
+    format=st.one_of(st.sampled_from(['jpeg', 'rgb8; png compressed rgb8', 'bayer_rggb8; png']), st.text())))
+def test_random_compressed_messages_raise_nothing_but_image_errors_and_stay_small(message):
+    """The same for files, some of which are good ones."""
+    check_random(message)
+
+
+def check_random(message: Image | CompressedImage) -> None:
+    """Decode a message of some bytes."""
+    tracemalloc.start()
     try:
-        with pytest.raises(ImageError, match='without cv_bridge'):
-            frame_of(raw(encoding='nv12'), 1, 1).image  # noqa: B018
+        image = frame_of(message, 1, 1).image
+        assert (image.dtype, image.ndim, image.shape[2]) == (np.uint8, 3, 3)
+    except ImageError as error:
+        assert '\n' not in str(error)
     finally:
-        images._cv_bridge.cache_clear()
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    assert peak < 1_000_000
