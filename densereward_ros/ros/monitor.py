@@ -19,6 +19,7 @@ from densereward_ros.ros.images import frame_of, message_type
 from densereward_ros.ros.inference import InferenceWorker
 from densereward_ros.ros.messages import stamp_ns
 from densereward_ros.ros.publications import Publications
+from densereward_ros.ros.qos import overridable
 from densereward_ros.types import ImageError, MalformedReply, Verdict, Window
 
 LOG_PERIOD_S = 5.0
@@ -66,7 +67,7 @@ class Monitor:
             topic: FailureDetector(settings.confirmations, settings.cooldown)
             for topic in settings.image_topics}
         self._log.info(bridge.describe())
-        self._publications = Publications(node, model.name, settings.image_topics[0])
+        self._publications = Publications(node, model.name, settings.image_topics[0], settings.rate)
         self.worker = InferenceWorker(model, self.cameras, self)
         self.worker.set_rate(settings.rate)
         # Subscriptions live as long as the configured node: destroying one while the executor waits
@@ -153,8 +154,9 @@ class Monitor:
         self._log.error(f'no reward: the model failed: {error}', throttle_duration_sec=LOG_PERIOD_S)
 
     def _subscribe(self, camera: Camera, group: CallbackGroup):
-        return self._node.create_subscription(
-            message_type(camera.topic), camera.topic, functools.partial(self._on_image, camera), CAMERA_QOS,
+        return overridable(
+            self._node.create_subscription, message_type(camera.topic), camera.topic,
+            functools.partial(self._on_image, camera), profile=CAMERA_QOS, node=self._node,
             callback_group=group)
 
     def _on_image(self, camera: Camera, message: Image | CompressedImage) -> None:

@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
+from rcl_interfaces.msg import SetParametersResult
+from rclpy.duration import Duration
 from rclpy.lifecycle import LifecycleNodeMixin
 from rclpy.qos import QoSDurabilityPolicy, QoSProfile, QoSReliabilityPolicy
 from std_msgs.msg import Float64
 
 from densereward_ros import msg
 from densereward_ros.ros.messages import failure_message, reward_message
+from densereward_ros.ros.qos import overridable
 from densereward_ros.types import FAILURES, FailureEvent, Verdict, Window
 
 EVENTS_QOS = QoSProfile(depth=10, reliability=QoSReliabilityPolicy.RELIABLE)
 LATCHED_QOS = QoSProfile(
     depth=1, reliability=QoSReliabilityPolicy.RELIABLE, durability=QoSDurabilityPolicy.TRANSIENT_LOCAL)
+# After so many periods of `rate` without a reward DDS tells every subscriber that asks for it.
+DEADLINE_PERIODS = 3
 
 
 class Publications:
     """Lifecycle publishers: silent unless the node is active.
 
-    first_camera: the topic whose rewards also go to reward/value.
+    first_camera: the topic whose rewards also go to reward/value. rate: rewards a second, from which the
+    deadline of reward follows.
     """
 
-    def __init__(self, node: LifecycleNodeMixin, model: str, first_camera: str) -> None:
+    def __init__(self, node: LifecycleNodeMixin, model: str, first_camera: str, rate: float) -> None:
         self._node = node
         self._model = model
         self._first_camera = first_camera
@@ -33,9 +39,18 @@ class Publications:
             'failure_event': msg.FailureEvent,
             **{f'failure_event/{reason.word}': msg.FailureEvent for reason in FAILURES},
         }
+
+        def set_deadline(qos: QoSProfile) -> SetParametersResult:
+            # Here, and not as the default: that would stay what it was when the node was first configured.
+            if qos.deadline.nanoseconds == 0:
+                qos.deadline = Duration(seconds=DEADLINE_PERIODS / rate)
+            return SetParametersResult(successful=True)
+
         try:
             for topic, kind in topics.items():
-                self._publishers[topic] = node.create_lifecycle_publisher(kind, topic, EVENTS_QOS)
+                self._publishers[topic] = overridable(
+                    node.create_lifecycle_publisher, kind, topic, profile=EVENTS_QOS, node=node,
+                    check=set_deadline if topic == 'reward' else None)
         except BaseException:
             self.destroy()
             raise

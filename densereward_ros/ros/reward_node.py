@@ -35,6 +35,7 @@ from densereward_ros.ros.monitor import Monitor, MonitorSettings
 from densereward_ros.ros.parameters import SPEC_OF_NAME, ParameterError, check_value, declare_parameters
 from densereward_ros.ros.process import run
 from densereward_ros.ros.publications import LATCHED_QOS
+from densereward_ros.ros.qos import overridable
 from densereward_ros.types import Window
 
 try:
@@ -86,7 +87,8 @@ class RewardNode(LifecycleNodeMixin, Node):
         self._told: tuple[str, EpisodeState] | None = None
 
         # Lifecycle publishers are silent while inactive; the state and the diagnostics must not be.
-        self._episode_state = self.create_publisher(msg.EpisodeState, '~/episode_state', LATCHED_QOS)
+        self._episode_state = overridable(
+            self.create_publisher, msg.EpisodeState, '~/episode_state', profile=LATCHED_QOS, node=self)
         self._diagnostics = self.create_publisher(DiagnosticArray, '/diagnostics', 10)
         steady = Clock(clock_type=ClockType.STEADY_TIME)
         self.create_timer(

@@ -13,23 +13,25 @@ from pathlib import Path
 
 import pytest
 import rclpy
+from rclpy.duration import Duration
+from rclpy.qos import QoSProfile
 
-from densereward_ros.msg import FailureEvent
+from densereward_ros.msg import FailureEvent, RewardStamped
 
 STAND_INS = Path(__file__).parent
 
 
-def code_block(repository: Path, language: str) -> str:
-    """The one code block of a language in the README."""
+def code_block(repository: Path, language: str, word: str) -> str:
+    """The one code block of a language in the README that has a word in it."""
     blocks = re.findall(rf'```{language}\n(.*?)```', (repository / 'README.md').read_text(), re.DOTALL)
-    assert len(blocks) == 1
-    return blocks[0]
+    block, = [block for block in blocks if word in block]
+    return block
 
 
 def test_the_python_example_hears_a_failure(repository, tmp_path):
     """The example, run as it stands, logs the reason and the reward of an event that is published."""
     script = tmp_path / 'recover.py'
-    script.write_text(code_block(repository, 'python'))
+    script.write_text(code_block(repository, 'python', 'RecoverOnFailure'))
     process = subprocess.Popen(
         [sys.executable, str(script)], stderr=subprocess.STDOUT, stdout=subprocess.PIPE, text=True,
         cwd=tmp_path)
@@ -54,13 +56,48 @@ def test_the_python_example_hears_a_failure(repository, tmp_path):
     assert 'reason 2, reward 0.25: cancel, retract, retry' in output
 
 
+def test_the_deadline_example_hears_the_silence(repository, tmp_path):
+    """The example, run as it stands, says nothing while rewards come and calls out when they stop."""
+    script = tmp_path / 'silence.py'
+    script.write_text(code_block(repository, 'python', 'deadline'))
+    process = subprocess.Popen(
+        [sys.executable, str(script)], stderr=subprocess.STDOUT, stdout=subprocess.PIPE, text=True,
+        cwd=tmp_path)
+    context = rclpy.Context()
+    rclpy.init(context=context)
+    node = rclpy.create_node('readme_publisher', context=context)
+    try:
+        # What the node offers at its default rate of 5 Hz.
+        offered = QoSProfile(depth=10, deadline=Duration(seconds=0.6))
+        publisher = node.create_publisher(RewardStamped, 'reward', offered)
+        deadline = time.monotonic() + 30
+        while publisher.get_subscription_count() == 0:
+            assert time.monotonic() < deadline and process.poll() is None
+            time.sleep(0.05)
+        for _ in range(10):
+            publisher.publish(RewardStamped(reward=0.25))
+            time.sleep(0.2)
+        process.stdout.flush()
+        time.sleep(2.5)
+        process.send_signal(signal.SIGINT)
+        output, _ = process.communicate(timeout=10)
+    finally:
+        process.kill()
+        node.destroy_node()
+        rclpy.shutdown(context=context)
+    heard = [line for line in output.splitlines() if 'reward 0.25' in line or 'no reward' in line]
+    assert len(heard) >= 11, output
+    assert all('reward 0.25' in line for line in heard[:10]), output
+    assert all('no reward for a second: stop, or go on without a monitor' in line for line in heard[10:])
+
+
 @pytest.mark.slow
 def test_the_cpp_example_compiles_against_the_message_headers(repository, tmp_path):
     """A field or constant that the messages do not have is an error here, as it would be for a user."""
     compiler = shutil.which('g++') or shutil.which('c++')
     assert compiler, 'no C++ compiler, which building the package needs too'
     source = tmp_path / 'recover.cpp'
-    source.write_text(code_block(repository, 'cpp'))
+    source.write_text(code_block(repository, 'cpp', 'RecoverOnFailure'))
     folders = [
         include
         for prefix in os.environ['AMENT_PREFIX_PATH'].split(':')
