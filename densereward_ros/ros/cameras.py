@@ -17,6 +17,7 @@ class Camera:
     topic: the full name. arrivals: how many frames met which fate. skipped_windows: windows
     that a newer one replaced before the model was free. undecodable: images that could not be
     used; last_image_error says why. last_verdict: of this episode, None since an undecodable image.
+    wrong_type: the type of the topic, where that is none of images.
     """
 
     def __init__(self, topic: str, frame_interval: float, max_frame_age: float) -> None:
@@ -26,6 +27,7 @@ class Camera:
         self.skipped_windows = 0
         self.undecodable = 0
         self.last_image_error = ''
+        self.wrong_type = ''
         self.last_verdict: Verdict | None = None
         self._last_received_ns: int | None = None
         self._restarts = 0  # since the last window

@@ -78,6 +78,8 @@ def camera_status(report: NodeReport, camera: Camera) -> DiagnosticStatus:
     age_s = camera.age_s()
     if report.state != 'active':
         level, message = OK, 'not scored while the node is not active'
+    elif camera.wrong_type:
+        level, message = ERROR, f'no image: {camera.topic} has the type {camera.wrong_type}'
     elif age_s is None:
         level, message = ERROR, f'no image on {camera.topic} yet'
     elif age_s > report.max_frame_age:

@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-import functools
+import time
 from dataclasses import dataclass
 from typing import Callable
 
-from rclpy.callback_groups import CallbackGroup, MutuallyExclusiveCallbackGroup
 from rclpy.lifecycle import LifecycleNodeMixin
-from rclpy.qos import QoSProfile, QoSReliabilityPolicy
 from sensor_msgs.msg import CompressedImage, Image
 
 from densereward_ros.events.detector import EpisodeState, FailureDetector
 from densereward_ros.models.base import RewardModel
 from densereward_ros.ros import bridge
 from densereward_ros.ros.cameras import Camera
-from densereward_ros.ros.images import frame_of, message_type
+from densereward_ros.ros.images import frame_of
 from densereward_ros.ros.inference import InferenceWorker
 from densereward_ros.ros.messages import stamp_ns
 from densereward_ros.ros.publications import Publications
-from densereward_ros.ros.qos import overridable
+from densereward_ros.ros.subscriptions import CameraSubscriptions
 from densereward_ros.types import ImageError, MalformedReply, Verdict, Window
 
 LOG_PERIOD_S = 5.0
-# Sensor data: best effort matches every camera driver, and only the newest image counts.
-CAMERA_QOS = QoSProfile(depth=1, reliability=QoSReliabilityPolicy.BEST_EFFORT)
 
 
 @dataclass(frozen=True)
@@ -62,7 +58,9 @@ class Monitor:
         self._log = node.get_logger()
         self._on_state = on_state
         self._scoring = False
+        self._subscriptions: CameraSubscriptions | None = None
         self._unstamped: set[str] = set()
+        self._dropped: dict[str, float] = {}  # when it was last said of a camera, seconds
         self._detectors = {
             topic: FailureDetector(settings.confirmations, settings.cooldown)
             for topic in settings.image_topics}
@@ -70,12 +68,8 @@ class Monitor:
         self._publications = Publications(node, model.name, settings.image_topics[0], settings.rate)
         self.worker = InferenceWorker(model, self.cameras, self)
         self.worker.set_rate(settings.rate)
-        # Subscriptions live as long as the configured node: destroying one while the executor waits
-        # for it is dangerous, so an inactive node ignores its images instead.
-        self._subscriptions = []
         try:
-            for camera in self.cameras:
-                self._subscriptions.append(self._subscribe(camera, MutuallyExclusiveCallbackGroup()))
+            self._subscriptions = CameraSubscriptions(node, self.cameras, self._on_image)
         except BaseException:
             self._release()
             raise
@@ -119,8 +113,8 @@ class Monitor:
 
     def _release(self) -> None:
         self._scoring = False
-        for subscription in self._subscriptions:
-            self._node.destroy_subscription(subscription)
+        if self._subscriptions is not None:
+            self._subscriptions.close()
         try:
             self.worker.stop()
         finally:
@@ -146,18 +140,16 @@ class Monitor:
     def on_bad_image(self, camera: Camera, error: ImageError) -> None:
         """Say that an image was unusable; the window waits for the next."""
         self.last_error = f'{camera.topic}: {error}'
-        self._log.warning(f'{camera.topic}: image dropped: {error}', throttle_duration_sec=LOG_PERIOD_S)
+        # Not rclpy's throttle, which is one for all cameras: the first would silence the others.
+        now = time.monotonic()
+        if now - self._dropped.get(camera.topic, -LOG_PERIOD_S) >= LOG_PERIOD_S:
+            self._dropped[camera.topic] = now
+            self._log.warning(f'{camera.topic}: image dropped: {error}')
 
     def on_model_error(self, error: Exception) -> None:
         """Say that the model failed; the next window is tried all the same."""
         self.last_error = f'the model failed: {error}'
         self._log.error(f'no reward: the model failed: {error}', throttle_duration_sec=LOG_PERIOD_S)
-
-    def _subscribe(self, camera: Camera, group: CallbackGroup):
-        return overridable(
-            self._node.create_subscription, message_type(camera.topic), camera.topic,
-            functools.partial(self._on_image, camera), profile=CAMERA_QOS, node=self._node,
-            callback_group=group)
 
     def _on_image(self, camera: Camera, message: Image | CompressedImage) -> None:
         received_ns = camera.mark_received()

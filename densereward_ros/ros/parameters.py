@@ -80,7 +80,7 @@ PARAMETERS = (
         'Whether passes of the language model are recorded and replayed; of no effect on a CPU.'),
     ParameterSpec(
         'image_topics', ['/camera/image_raw'],
-        'Camera topics: sensor_msgs/Image, or CompressedImage where the name ends in /compressed.'),
+        'Camera topics, of sensor_msgs/Image or CompressedImage; each camera has its own window.'),
     ParameterSpec(
         'task', '',
         'What the robot is to do, in words. Without a task nothing is scored; a new task is a new episode.',

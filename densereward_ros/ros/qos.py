@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from rclpy.exceptions import ParameterException
+from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.node import Node
 from rclpy.qos import QoSPolicyKind, QoSProfile, qos_policy_name_from_kind
 from rclpy.qos_overriding_options import InvalidQosOverridesError, QoSOverridingOptions
@@ -74,6 +75,8 @@ class _Mismatch:
 def _named(topic: str) -> Iterator[None]:
     try:
         yield
+    except rclpy_implementation.RCLError:
+        raise
     except (ParameterException, InvalidQosOverridesError, RuntimeError, ValueError) as error:
         why = ' '.join(str(error).split())
         raise ParameterError(f'parameters qos_overrides.{topic}: {why}') from None

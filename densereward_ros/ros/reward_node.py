@@ -223,6 +223,8 @@ class RewardNode(LifecycleNodeMixin, Node):
                 why = str(error).splitlines()[0].rstrip(':')
                 raise ParameterError(f'parameter image_topics holds {topic!r}: {why}') from None
             full = self.resolve_topic_name(topic)
+            if full.endswith('/compressedDepth'):
+                raise ParameterError(f'parameter image_topics holds {topic!r}, allowed: colour images')
             if full in topics:
                 raise ParameterError(f'parameter image_topics names {full} twice, allowed: each camera once')
             topics.append(full)

@@ -100,7 +100,7 @@ def test_only_the_first_camera_goes_to_reward_value(start_node, client):
 
 
 def test_a_compressed_topic_is_decoded(start_node, client, tmp_path):
-    """A name that ends in /compressed is a CompressedImage, subscribed to as such."""
+    """A name that ends in /compressed is a CompressedImage before the camera is up."""
     from PIL import Image
 
     picture = np.full((8, 8, 3), (200, 100, 50), np.uint8)

@@ -11,10 +11,10 @@ from rclpy.qos import QoSDurabilityPolicy, QoSProfile, QoSReliabilityPolicy
 from sensor_msgs.msg import Image
 
 from densereward_ros.msg import RewardStamped
-from densereward_ros.ros.monitor import CAMERA_QOS
 from densereward_ros.ros.parameters import ParameterError
 from densereward_ros.ros.publications import EVENTS_QOS, LATCHED_QOS
 from densereward_ros.ros.qos import SubscriptionEventCallbacks
+from densereward_ros.ros.subscriptions import CAMERA_QOS
 from ros_bench import NS_PER_S, TOPIC, wait_for
 
 RELIABLE, BEST_EFFORT = QoSReliabilityPolicy.RELIABLE, QoSReliabilityPolicy.BEST_EFFORT
