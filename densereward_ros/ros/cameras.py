@@ -7,6 +7,7 @@ import time
 from collections import Counter
 
 from densereward_ros.frames.window import Arrival, FrameWindow, Readiness
+from densereward_ros.ros.clocks import ClockCheck
 from densereward_ros.ros.meter import RateMeter
 from densereward_ros.types import Frame, Verdict, Window
 
@@ -17,7 +18,8 @@ class Camera:
     topic: the full name. arrivals: how many frames met which fate. skipped_windows: windows
     that a newer one replaced before the model was free. undecodable: images that could not be
     used; last_image_error says why. last_verdict: of this episode, None since an undecodable image.
-    wrong_type: the type of the topic, where that is none of images.
+    wrong_type: the type of the topic, where that is none of images. clock: how its stamps compare with the
+    node's time.
     """
 
     def __init__(self, topic: str, frame_interval: float, max_frame_age: float) -> None:
@@ -28,6 +30,7 @@ class Camera:
         self.undecodable = 0
         self.last_image_error = ''
         self.wrong_type = ''
+        self.clock = ClockCheck(max_frame_age)
         self.last_verdict: Verdict | None = None
         self._last_received_ns: int | None = None
         self._restarts = 0  # since the last window

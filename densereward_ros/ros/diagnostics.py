@@ -95,6 +95,7 @@ def camera_status(report: NodeReport, camera: Camera) -> DiagnosticStatus:
     values = {
         'received rate (Hz)': f'{camera.received.rate(time.monotonic_ns()):.2f}',
         'age (s)': '' if age_s is None else f'{age_s:.3f}',
+        'stamp offset (s)': '' if camera.clock.offset_s is None else f'{camera.clock.offset_s:.3f}',
         'received': str(camera.received.count),
         'out of order': str(camera.arrivals[Arrival.OUT_OF_ORDER]),
         'restarts': str(camera.arrivals[Arrival.RESTARTED]),

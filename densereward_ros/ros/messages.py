@@ -14,8 +14,8 @@ NS_PER_S = 1_000_000_000
 
 
 def stamp_ns(time: Time) -> int:
-    """Nanoseconds of a message's time."""
-    return time.sec * NS_PER_S + time.nanosec
+    """Nanoseconds of a message's time; 0, as for a time that was left out, when it is none."""
+    return time.sec * NS_PER_S + time.nanosec if time.nanosec < NS_PER_S else 0
 
 
 def to_time(nanoseconds: int) -> Time:

@@ -155,10 +155,15 @@ class Monitor:
         received_ns = camera.mark_received()
         if not self._scoring:
             return
-        if stamp_ns(message.header.stamp) == 0 and camera.topic not in self._unstamped:
+        clock = self._node.get_clock()
+        stamp = stamp_ns(message.header.stamp)
+        if stamp:
+            if complaint := camera.clock.complaint(stamp, clock):
+                self._log.warning(f'{camera.topic}: {complaint}')
+        elif camera.topic not in self._unstamped:
             self._unstamped.add(camera.topic)
             self._log.warning(f'{camera.topic}: images have no stamp; the time of their arrival stands in')
-        arrival_ns = self._node.get_clock().now().nanoseconds
+        arrival_ns = clock.now().nanoseconds
         if camera.add(frame_of(message, received_ns, stamp_if_none_ns=arrival_ns)):
             self.worker.wake()
 

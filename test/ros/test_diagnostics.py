@@ -192,6 +192,7 @@ def test_the_cameras_values():
     assert 0.0 <= float(found.pop('age (s)')) < 0.5
     assert found == {
         'received rate (Hz)': '10.00',
+        'stamp offset (s)': '',
         'received': '6',
         'out of order': '0',
         'restarts': '0',

@@ -1,0 +1,47 @@
+"""A camera's clock against the node's: who stamps with another time is told, and scored all the same."""
+
+from __future__ import annotations
+
+import datetime
+
+from rclpy.clock import Clock
+
+from densereward_ros.ros.messages import NS_PER_S
+
+
+class ClockCheck:
+    """Compares the stamps of one camera with the time at their arrival.
+
+    limit_s: seconds apart that pass for the same time. offset_s: how far the last stamp lay behind the
+    node's clock, negative when ahead; None before the first, and while simulated time has not begun.
+    """
+
+    def __init__(self, limit_s: float) -> None:
+        self.offset_s: float | None = None
+        self._limit_s = limit_s
+        self._told = False
+
+    def complaint(self, stamp_ns: int, clock: Clock) -> str:
+        """What to warn of, naming both clocks; '' when they agree, and after the first time.
+
+        clock: the node's, which is /clock when time is simulated.
+        """
+        now_ns = clock.now().nanoseconds
+        simulated = clock.ros_time_is_active
+        self.offset_s = None if simulated and now_ns == 0 else (now_ns - stamp_ns) / NS_PER_S
+        if self._told or self.offset_s is None or abs(self.offset_s) <= self._limit_s:
+            return ''
+        self._told = True
+        ours = 'the simulated time of /clock' if simulated else "this machine's clock"
+        apart = f'{abs(self.offset_s):.1f} s {"behind" if self.offset_s > 0 else "ahead of"}'
+        return (
+            f"the camera's clock ({_shown(stamp_ns)}) is {apart} {ours} ({_shown(now_ns)}); "
+            "rewards go on, with the camera's stamps")
+
+
+def _shown(nanoseconds: int) -> str:
+    """A time as a date, or in seconds where it is no date of this age, as in simulations."""
+    seconds = nanoseconds / NS_PER_S
+    if not 1e9 < seconds < 1e10:
+        return f'{seconds:.1f} s'
+    return datetime.datetime.fromtimestamp(seconds, datetime.timezone.utc).strftime('%Y-%m-%d %H:%M:%S UTC')
