@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import traceback
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -19,8 +20,13 @@ QUANTIZATIONS = ('none', 'int8', 'int4')
 MIN_PIXELS = 4096  # a smaller budget than 64x64 shows a model nothing
 
 
+
 class ModelError(RuntimeError):
     """A model that cannot be opened or run; the text is one clear line for the user."""
+
+
+class OutOfMemory(ModelError):
+    """No memory was left for a batch of this size. The model freed what it could; a smaller one may fit."""
 
 
 class Interrupted(Exception):
@@ -69,8 +75,8 @@ class RewardModel(Protocol):
         """One verdict, or the malformed reply, for each window, in order.
 
         Raises ImageError for a frame that cannot be used, ValueError for a task that
-        prompt.clean_task refuses, ModelError when the model fails (out of GPU memory, closed),
-        and Interrupted after interrupt().
+        prompt.clean_task refuses, OutOfMemory when less at once may fit, ModelError when the model
+        fails otherwise (closed), and Interrupted after interrupt().
         """
 
     def prepare(self, windows: Sequence[Window]) -> None:
@@ -122,6 +128,19 @@ def check_options(options: ModelOptions) -> None:
             f'max_new_tokens is {options.max_new_tokens} ({MIN_NEW_TOKENS} or more are needed: '
             'reason and reward must both fit)'
         )
+
+
+def out_of_memory(name: str, error: BaseException) -> OutOfMemory:
+    """The named model's OutOfMemory for the error that torch raised, with the memory really let go.
+
+    The error holds on to every frame of the failed computation, and so to the tensors in them;
+    these are cleared, so that emptying the cache gives their memory back to whoever shares the GPU.
+    """
+    import torch
+
+    traceback.clear_frames(error.__traceback__)
+    torch.cuda.empty_cache()
+    return OutOfMemory(f'{name} ran out of GPU memory: {first_line(error)}')
 
 
 def first_line(error: BaseException) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from densereward_ros.models.base import ModelError, first_line
+from densereward_ros.models.base import out_of_memory
 from densereward_ros.models.local import LocalModel
 from densereward_ros.models.prompt import build_messages, check_special_tokens, clean_task
 from densereward_ros.models.reply import parse_reply
@@ -83,8 +83,7 @@ class ReferenceModel(LocalModel):
                     stopping_criteria=StoppingCriteriaList([self._stop_now]),
                 )
         except torch.cuda.OutOfMemoryError as error:
-            torch.cuda.empty_cache()
-            raise ModelError(f'{self.name} ran out of GPU memory: {first_line(error)}') from error
+            raise out_of_memory(self.name, error) from error
         self._check_running()
         return output[:, inputs['input_ids'].shape[1] :]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from decimal import Decimal
 
+from densereward_ros.text import one_line
 from densereward_ros.types import REASON_OF_WORD, MalformedReply, Reason, Verdict
 
 _MAX_TEXT = 200
@@ -46,7 +47,7 @@ def parse_reply(text: str) -> Verdict | MalformedReply:
         return _malformed(text, _why_no_number(number))
     reward = Decimal(number)
     if reward > 1 + _ROUNDING:
-        return _malformed(text, f'reward {_clip(number)} is outside [0, 1]')
+        return _malformed(text, f'reward {one_line(number, _MAX_QUOTE)} is outside [0, 1]')
     return Verdict(reward=min(float(reward), 1.0), reason=reason)
 
 
@@ -71,17 +72,8 @@ def _why_no_number(number: str) -> str:
 
 
 def _malformed(text: str, why: str) -> MalformedReply:
-    return MalformedReply(text=_clip(_escape(text[: _MAX_TEXT + 1]), _MAX_TEXT), why=why)
+    return MalformedReply(text=one_line(text, _MAX_TEXT), why=why)
 
 
 def _quote(text: str) -> str:
-    return f"'{_clip(_escape(text[: _MAX_QUOTE + 1]))}'"
-
-
-def _escape(text: str) -> str:
-    r"""Line breaks and other control characters as \n, \x1b and so on; printable text as it is."""
-    return ''.join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
-
-
-def _clip(text: str, limit: int = _MAX_QUOTE) -> str:
-    return text if len(text) <= limit else text[: limit - 3] + '...'
+    return f"'{one_line(text, _MAX_QUOTE)}'"

@@ -24,6 +24,7 @@ from densereward_ros.recordings.opening import open_recording
 from densereward_ros.ros.fixed_parameters import declare_fixed
 from densereward_ros.ros.parameters import ParameterSpec
 from densereward_ros.ros.simulated_robot import RATE, WORDS, SimulatedRobot
+from densereward_ros.text import one_line
 
 TABLETOP = 'tabletop'
 # At the end: reliable subscribers confirm what they got within Fast DDS's heartbeat of three seconds; for
@@ -110,7 +111,7 @@ class CameraPlayer(Node):
                 self._publisher.publish(self._message(image))
                 self._count += 1
         except RecordingError as error:
-            self.get_logger().error(str(error))
+            self.get_logger().error(one_line(str(error)))
             return 1
         self._publisher.wait_for_all_acked(Duration(seconds=CONFIRM_S))
         time.sleep(LINGER_S)

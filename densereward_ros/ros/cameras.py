@@ -6,6 +6,7 @@ import threading
 import time
 from collections import Counter
 
+from densereward_ros.events.stuck import StuckWatch
 from densereward_ros.frames.window import Arrival, FrameWindow, Readiness
 from densereward_ros.ros.clocks import ClockCheck
 from densereward_ros.ros.meter import RateMeter
@@ -32,6 +33,7 @@ class Camera:
         self.wrong_type = ''
         self.clock = ClockCheck(max_frame_age)
         self.last_verdict: Verdict | None = None
+        self.watch = StuckWatch()
         self._last_received_ns: int | None = None
         self._restarts = 0  # since the last window
         self._window = FrameWindow(frame_interval, max_frame_age)
@@ -62,6 +64,11 @@ class Camera:
             frames = self._window.take(time.monotonic_ns())
             return frames and Window(self.topic, task, frames, self._window.segment)
 
+    def judged(self, window: Window, verdict: Verdict) -> None:
+        """The model said this of a window that was taken."""
+        self.last_verdict = verdict
+        self.watch.update(window, verdict)
+
     def has_window(self) -> bool:
         """True when a window waits to be scored."""
         with self._lock:
@@ -81,6 +88,7 @@ class Camera:
             self._window.clear()
             self._restarts = 0
             self.last_verdict = None
+            self.watch.reset()
 
     def starved(self) -> bool:
         """True when frames come, but no three of them make a window: too far apart, or not in order."""

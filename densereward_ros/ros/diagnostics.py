@@ -12,9 +12,12 @@ from diagnostic_msgs.msg import DiagnosticStatus, KeyValue
 from densereward_ros.frames.window import Arrival
 from densereward_ros.ros.cameras import Camera
 from densereward_ros.ros.inference import InferenceWorker
+from densereward_ros.text import one_line
 
 # One malformed reply is an accident; this many in a row are a model that cannot see this scene.
 MALFORMED_LIMIT = 5
+# The released model is trained to keep to the format by itself; a share of replies like this is not rounding.
+CORRECTED_LIMIT = 0.2
 OK, WARN, ERROR = DiagnosticStatus.OK, DiagnosticStatus.WARN, DiagnosticStatus.ERROR
 
 
@@ -55,14 +58,26 @@ def node_status(report: NodeReport) -> DiagnosticStatus:
             'replies': str(worker.replies),
             'malformed replies': str(worker.malformed),
             'corrected replies': str(worker.corrected),
+            'out of memory': str(worker.out_of_memory),
+            'windows at once, at most': str(worker.batch_limit.now),
             'skipped windows': str(sum(camera.skipped_windows for camera in report.cameras)),
         }
         if report.state == 'active' and not report.task:
             level, message = WARN, 'no task: set the parameter task, or publish one on ~/task'
         elif report.state == 'active' and worker.failures_in_a_row:
             level, message = ERROR, f'no reward: {report.last_error}'
+        elif report.state == 'active' and worker.untold_in_a_row:
+            level, message = ERROR, report.last_error
         elif report.state == 'active' and worker.malformed_in_a_row >= MALFORMED_LIMIT:
             level, message = ERROR, f'no reward: the last {worker.malformed_in_a_row} replies were malformed'
+        elif report.state == 'active' and worker.corrected_share > CORRECTED_LIMIT:
+            level, message = WARN, (
+                f'{100 * worker.corrected_share:.0f}% of the last replies had to be corrected to keep to the '
+                'format: the model may not understand what it sees')
+        elif report.state == 'active' and worker.batch_limit.now < worker.batch_limit.most:
+            level, message = WARN, (
+                f'memory ran out: {worker.batch_limit.now} of {worker.batch_limit.most} cameras are scored '
+                'at once for now')
         elif report.state == 'active' and busy_s * report.rate > 1.0:
             level, message = WARN, (
                 f'{report.rate:g} Hz asked for, {reached:.2f} Hz reached: '
@@ -89,6 +104,10 @@ def camera_status(report: NodeReport, camera: Camera) -> DiagnosticStatus:
             f'no reward: images arrive on {camera.topic}, but too slowly, or with stamps that do not advance')
     elif camera.last_verdict is None and camera.last_image_error:
         level, message = ERROR, f'no reward: {camera.last_image_error}'
+    elif camera.watch.stuck_s:
+        level, message = WARN, (
+            f'the same answer for {camera.watch.stuck_s:.0f} s although the picture changes: '
+            'the model may be stuck')
     else:
         level, message = OK, 'images arrive'
     verdict = camera.last_verdict
@@ -109,6 +128,6 @@ def camera_status(report: NodeReport, camera: Camera) -> DiagnosticStatus:
 
 
 def _status(name: str, level: bytes, message: str, values: dict[str, str]) -> DiagnosticStatus:
-    pairs = [KeyValue(key=key, value=value) for key, value in values.items()]
+    pairs = [KeyValue(key=key, value=one_line(value)) for key, value in values.items()]
     return DiagnosticStatus(
-        level=level, name=name, message=message, hardware_id='densereward_ros', values=pairs)
+        level=level, name=name, message=one_line(message), hardware_id='densereward_ros', values=pairs)

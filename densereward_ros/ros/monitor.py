@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Callable
 
@@ -10,7 +11,7 @@ from rclpy.lifecycle import LifecycleNodeMixin
 from sensor_msgs.msg import CompressedImage, Image
 
 from densereward_ros.events.detector import EpisodeState, FailureDetector
-from densereward_ros.models.base import RewardModel
+from densereward_ros.models.base import OutOfMemory, RewardModel
 from densereward_ros.ros import bridge
 from densereward_ros.ros.cameras import Camera
 from densereward_ros.ros.images import frame_of
@@ -18,6 +19,7 @@ from densereward_ros.ros.inference import InferenceWorker
 from densereward_ros.ros.messages import stamp_ns
 from densereward_ros.ros.publications import Publications
 from densereward_ros.ros.subscriptions import CameraSubscriptions
+from densereward_ros.text import one_line
 from densereward_ros.types import ImageError, MalformedReply, Verdict, Window
 
 LOG_PERIOD_S = 5.0
@@ -124,8 +126,8 @@ class Monitor:
 
     def on_verdict(self, camera: Camera, window: Window, verdict: Verdict, inference_s: float) -> None:
         """Publish the reward, and the event that it completes."""
-        event = self._detectors[camera.topic].update(window, verdict)
         self._publications.publish_reward(window, verdict, inference_s)
+        event = self._detectors[camera.topic].update(window, verdict)
         if event is not None:
             self._publications.publish_failure(event)
             self._log.warning(f'failure: {event.reason.word} on {camera.topic}, reward {event.reward:.3f}')
@@ -133,23 +135,35 @@ class Monitor:
 
     def on_malformed(self, camera: Camera, reply: MalformedReply) -> None:
         """Say that a reply was malformed; there is no reward."""
-        self.last_error = f'malformed reply: {reply.why}'
+        why = one_line(reply.why)
+        self.last_error = f'malformed reply: {why}'
         self._log.warning(
-            f'{camera.topic}: malformed reply, no reward: {reply.why}', throttle_duration_sec=LOG_PERIOD_S)
+            f'{camera.topic}: malformed reply, no reward: {why}', throttle_duration_sec=LOG_PERIOD_S)
 
     def on_bad_image(self, camera: Camera, error: ImageError) -> None:
         """Say that an image was unusable; the window waits for the next."""
-        self.last_error = f'{camera.topic}: {error}'
+        self.last_error = f'{camera.topic}: image dropped: {one_line(str(error))}'
         # Not rclpy's throttle, which is one for all cameras: the first would silence the others.
         now = time.monotonic()
         if now - self._dropped.get(camera.topic, -LOG_PERIOD_S) >= LOG_PERIOD_S:
             self._dropped[camera.topic] = now
-            self._log.warning(f'{camera.topic}: image dropped: {error}')
+            self._log.warning(self.last_error)
 
-    def on_model_error(self, error: Exception) -> None:
+    def on_model_error(self, cameras: Sequence[Camera], error: Exception) -> None:
         """Say that the model failed; the next window is tried all the same."""
-        self.last_error = f'the model failed: {error}'
-        self._log.error(f'no reward: the model failed: {error}', throttle_duration_sec=LOG_PERIOD_S)
+        self.last_error = f'the model failed: {one_line(str(error))}'
+        if cameras:
+            line = f'no reward for {", ".join(camera.topic for camera in cameras)}: {self.last_error}'
+        else:
+            line = f'while it read ahead, which costs no reward, {self.last_error}'
+        if isinstance(error, OutOfMemory) and len(self.cameras) > 1:
+            line += f'; windows scored at once from now on: {self.worker.batch_limit.now}'
+        self._log.error(line, throttle_duration_sec=LOG_PERIOD_S)
+
+    def on_fault(self, error: Exception) -> None:
+        """Say that a verdict could not be passed on, which is no fault of the model's."""
+        self.last_error = f'a verdict was not passed on: {one_line(repr(error))}'
+        self._log.error(self.last_error, throttle_duration_sec=LOG_PERIOD_S)
 
     def _on_image(self, camera: Camera, message: Image | CompressedImage) -> None:
         received_ns = camera.mark_received()

@@ -16,6 +16,7 @@ from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
 
 from densereward_ros.ros.executor import PooledExecutor
+from densereward_ros.text import one_line
 
 # Ctrl-C ends the process within two seconds, whatever is still running then.
 EXIT_DEADLINE_S = 1.5
@@ -44,7 +45,7 @@ def run(make_node: Callable[[], Node], shut_down: Callable[[Node], None]) -> Non
         rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
         node = make_node()
     except (ValueError, rclpy_implementation.RCLError) as error:
-        print(f'{os.path.basename(sys.argv[0])}: {error}', file=sys.stderr, flush=True)
+        print(f'{os.path.basename(sys.argv[0])}: {one_line(str(error))}', file=sys.stderr, flush=True)
         os._exit(1)
     executor = PooledExecutor(THREADS)
     executor.add_node(node)
@@ -54,7 +55,7 @@ def run(make_node: Callable[[], Node], shut_down: Callable[[Node], None]) -> Non
         except rclpy_implementation.InvalidHandle:
             pass  # A subscription was destroyed between being waited for and being taken from.
         except Exception as error:
-            node.get_logger().error(f'a callback failed: {error!r}', throttle_duration_sec=5.0)
+            node.get_logger().error(f'a callback failed: {one_line(repr(error))}', throttle_duration_sec=5.0)
     try:
         shut_down(node)
         executor.shutdown()
@@ -65,7 +66,7 @@ def run(make_node: Callable[[], Node], shut_down: Callable[[Node], None]) -> Non
         gc.collect()
         rclpy.try_shutdown()
     except Exception as error:  # what a transition in flight does to this must not cost the exit code
-        get_logger('rclpy').warning(f'ended without an orderly shutdown: {error!r}')
+        get_logger('rclpy').warning(f'ended without an orderly shutdown: {one_line(repr(error))}')
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)

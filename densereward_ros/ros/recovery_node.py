@@ -12,6 +12,7 @@ from densereward_ros.msg import FailureEvent
 from densereward_ros.ros.fixed_parameters import declare_fixed
 from densereward_ros.ros.parameters import ParameterSpec
 from densereward_ros.ros.process import run
+from densereward_ros.text import one_line
 from densereward_ros.types import Reason
 
 PARAMETERS = (
@@ -92,6 +93,7 @@ class RecoveryNode(Node):
         self._sequence = sequence
 
     def _tell(self, key: str, value: str) -> None:
+        value = one_line(value)  # a robot's own words may be in it
         if key in ('started', 'done'):
             self.get_logger().info(f'{key}: {value}')
         else:

@@ -36,6 +36,7 @@ from densereward_ros.ros.parameters import SPEC_OF_NAME, ParameterError, check_v
 from densereward_ros.ros.process import run
 from densereward_ros.ros.publications import LATCHED_QOS
 from densereward_ros.ros.qos import overridable
+from densereward_ros.text import one_line
 from densereward_ros.types import Window
 
 try:
@@ -58,7 +59,9 @@ def transition(work: Callable[[RewardNode, LifecycleState], None]) -> Callable[.
             return TransitionCallbackReturn.FAILURE
         except Exception as error:
             node.report_error(f'{work.__name__} failed: {error!r}')
-            node.get_logger().error(traceback.format_exc())
+            # Without the error's text, which may hold anything, and was told in the line before.
+            where = ''.join(traceback.format_tb(error.__traceback__))
+            node.get_logger().error(f'Traceback (most recent call last):\n{where}')
             return TransitionCallbackReturn.ERROR
         return TransitionCallbackReturn.SUCCESS
 
@@ -112,8 +115,8 @@ class RewardNode(LifecycleNodeMixin, Node):
 
     def report_error(self, line: str) -> None:
         """Log an error, and keep it for the diagnostics."""
-        self._last_error = line
-        self.get_logger().error(line)
+        self._last_error = one_line(line)
+        self.get_logger().error(self._last_error)
 
     def shut_down(self) -> None:
         """Make the shutdown transition, unless a model is being loaded: nothing can be freed then."""
@@ -292,6 +295,7 @@ class RewardNode(LifecycleNodeMixin, Node):
             self._episode_state.publish(msg.EpisodeState(stamp=stamp, task=task, state=int(state)))
 
     def _progress(self, line: str) -> None:
+        line = one_line(line)
         self._step = line
         if line.startswith(WARNING):
             self.get_logger().warning(line.removeprefix(WARNING))

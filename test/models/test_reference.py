@@ -14,7 +14,7 @@ import pytest
 import torch
 from PIL import Image
 
-from densereward_ros.models.base import Interrupted, ModelError, ModelOptions
+from densereward_ros.models.base import Interrupted, ModelError, ModelOptions, OutOfMemory
 from densereward_ros.models.opening import open_model
 from densereward_ros.models.reference import ReferenceModel
 from densereward_ros.types import Frame, ImageError, MalformedReply, Verdict, Window
@@ -226,7 +226,7 @@ def test_out_of_gpu_memory_is_one_line(model, make_window, monkeypatch):
         raise torch.cuda.OutOfMemoryError('CUDA out of memory. Tried to allocate 2 GiB.\nSee the docs.')
 
     monkeypatch.setattr(model._loaded.network, 'generate', exhausted)
-    with pytest.raises(ModelError) as caught:
+    with pytest.raises(OutOfMemory) as caught:
         model.score([make_window()])
     assert str(caught.value) == (
         f'{model.name} ran out of GPU memory: OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB.'

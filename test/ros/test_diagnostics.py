@@ -19,7 +19,7 @@ SECOND = 1_000_000_000
 
 
 def worker(latencies_s=(), replies: int = 0, malformed: int = 0, in_a_row: int = 0, failures: int = 0,
-           reached_hz: float = 0.0):
+           reached_hz: float = 0.0, untold: int = 0, corrected_share: float = 0.0, at_once: int = 3):
     """A worker with these numbers."""
     ticks = RateMeter()
     if reached_hz:
@@ -28,7 +28,8 @@ def worker(latencies_s=(), replies: int = 0, malformed: int = 0, in_a_row: int =
             ticks.mark(now_ns - round(i * SECOND / reached_hz))
     return SimpleNamespace(
         ticks=ticks, replies=replies, malformed=malformed, malformed_in_a_row=in_a_row, corrected=1,
-        failures_in_a_row=failures, latencies_s=latencies_s, busy_s=latencies_s)
+        failures_in_a_row=failures, untold_in_a_row=untold, corrected_share=corrected_share, out_of_memory=4,
+        batch_limit=SimpleNamespace(now=at_once, most=3), latencies_s=latencies_s, busy_s=latencies_s)
 
 
 def report(**fields) -> NodeReport:
@@ -62,6 +63,13 @@ def camera(received: int = 0, age_s: float = 0.0, step_ms: float = 200.0, rate_h
     ({'state': 'unconfigured', 'worker': None}, OK, 'unconfigured'),
     ({'worker': worker(failures=1), 'last_error': 'the model failed: out of memory'}, ERROR,
      'no reward: the model failed: out of memory'),
+    ({'worker': worker(untold=1), 'last_error': 'a verdict was not passed on: no'}, ERROR,
+     'a verdict was not passed on: no'),
+    ({'worker': worker(corrected_share=0.2)}, OK, 'active'),
+    ({'worker': worker(corrected_share=0.25)}, WARN,
+     '25% of the last replies had to be corrected to keep to the format: the model may not understand what '
+     'it sees'),
+    ({'worker': worker(at_once=1)}, WARN, 'memory ran out: 1 of 3 cameras are scored at once for now'),
     ({'worker': worker(replies=9, malformed=6, in_a_row=4)}, OK, 'active'),
     ({'worker': worker(replies=9, malformed=6, in_a_row=5)}, ERROR,
      'no reward: the last 5 replies were malformed'),
@@ -100,6 +108,8 @@ def test_the_nodes_values():
         'replies': '30',
         'malformed replies': '2',
         'corrected replies': '1',
+        'out of memory': '4',
+        'windows at once, at most': '3',
         'skipped windows': '7',
         'last error': 'malformed reply: no </think>',
     }
@@ -181,6 +191,27 @@ def test_images_that_cannot_be_decoded_are_an_error_until_a_verdict_comes():
     status = camera_status(report(), bad)
     assert (status.level, status.message) == (OK, 'images arrive')
     assert values(status)['last image error'] == "the encoding is '16UC1'"
+
+
+def test_an_answer_that_stands_while_the_picture_moves_is_a_warning():
+    """It may be right, but an operator should look."""
+    stuck = camera(received=5)
+    stuck.last_verdict = Verdict(1.0, Reason.CORRECT)
+    stuck.watch = SimpleNamespace(stuck_s=41.3)
+    status = camera_status(report(), stuck)
+    assert status.level == WARN
+    assert status.message == (
+        'the same answer for 41 s although the picture changes: the model may be stuck')
+
+
+def test_texts_from_outside_stay_in_their_line():
+    """An encoding, a path or a reply with line breaks and escape codes cannot write lines of its own."""
+    status = node_status(report(
+        state='unconfigured', worker=None, last_error='no\n[FATAL] fake', model='/m\x1b[2J', task='a\u2028b'))
+    assert status.message == r'no\n[FATAL] fake'
+    assert values(status) == {
+        'state': 'unconfigured', 'model': r'/m\x1b[2J', 'task': r'a\u2028b',
+        'last error': r'no\n[FATAL] fake'}
 
 
 def test_the_cameras_values():

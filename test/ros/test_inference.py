@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import pytest
 
-from densereward_ros.ros import inference
+from densereward_ros.models.base import OutOfMemory
+from densereward_ros.ros import batch_limit, inference
 from densereward_ros.ros.cameras import Camera
 from densereward_ros.ros.inference import InferenceWorker
 from densereward_ros.types import Frame, ImageError, MalformedReply, Reason, Verdict, Window
@@ -28,13 +29,15 @@ class Ear:
         self.malformed: list[MalformedReply] = []
         self.bad_images: list[tuple[str, str]] = []
         self.errors: list[Exception] = []
+        self.deprived: list[list[str]] = []
+        self.faults: list[Exception] = []
         self.times: list[float] = []
-        self.raises: Exception | None = None
+        self.deaf_to: set[str] = set()
 
     def on_verdict(self, camera: Camera, window: Window, verdict: Verdict, inference_s: float) -> None:
         """See Listener."""
-        if self.raises:
-            raise self.raises
+        if camera.topic in self.deaf_to:
+            raise ValueError('cannot publish')
         self.times.append(time.monotonic())
         self.windows.append(window)
         stamps = tuple(frame.stamp_ns // MS for frame in window.frames)
@@ -48,9 +51,14 @@ class Ear:
         """See Listener."""
         self.bad_images.append((camera.topic, str(error)))
 
-    def on_model_error(self, error: Exception) -> None:
+    def on_model_error(self, cameras: Sequence[Camera], error: Exception) -> None:
         """See Listener."""
         self.errors.append(error)
+        self.deprived.append([camera.topic for camera in cameras])
+
+    def on_fault(self, error: Exception) -> None:
+        """See Listener."""
+        self.faults.append(error)
 
 
 class Desk:
@@ -70,6 +78,17 @@ class Desk:
             image = decode or (lambda: np.zeros((2, 2, 3), np.uint8))
             if self.cameras[camera].add(Frame(stamp_ms * MS, time.monotonic_ns(), image)):
                 self.worker.wake()
+
+
+    def wait_for_verdicts(self, count: int) -> None:
+        """Until so many have been heard since the start."""
+        wait_for(lambda: len(self.ear.verdicts) >= count)
+
+    def feed_together(self, stamp_ms: int) -> None:
+        """The next frame of every camera, so that all their windows are due in the same tick."""
+        with self.worker.between_verdicts():
+            for i, camera in enumerate(self.cameras):
+                self.feed(*([] if camera.arrivals else [0, 200]), stamp_ms, camera=i)
 
 
 @pytest.fixture
@@ -243,26 +262,143 @@ def test_a_model_that_raises_is_told_and_asked_again(desk):
 def test_a_listener_that_raises_does_not_end_the_thread(desk):
     """Publishing can fail; a node that then is active and silent for ever would be the worst outcome."""
     at = desk()
-    at.ear.raises = ValueError('cannot publish')
+    at.ear.deaf_to = {'/camera0'}
     at.feed(0, 200, 400)
-    wait_for(lambda: at.ear.errors)
-    at.ear.raises = None
+    wait_for(lambda: at.ear.faults)
+    assert at.worker.untold_in_a_row == 1
+    at.ear.deaf_to = set()
     at.feed(600)
     wait_for(lambda: at.ear.verdicts)
+    assert at.worker.untold_in_a_row == 0
+    assert at.ear.errors == []
+
+
+def test_a_listener_that_raises_costs_no_other_camera_its_reward(desk):
+    """Of two cameras in a batch the second is told, and nobody says that the model failed."""
+    at = desk(cameras=2)
+    at.ear.deaf_to = {'/camera0'}
+    at.feed_together(400)
+    wait_for(lambda: at.ear.verdicts)
+    assert [topic for topic, _, _, _ in at.ear.verdicts] == ['/camera1']
+    assert [str(fault) for fault in at.ear.faults] == ['cannot publish']
+    assert (at.ear.errors, at.worker.failures_in_a_row) == ([], 0)
+
+
+def test_a_listener_that_cannot_even_say_so_does_not_end_the_thread(desk):
+    """The logger may be gone as well, when the process ends."""
+    at = desk()
+    at.ear.deaf_to = {'/camera0'}
+    at.ear.on_fault = lambda error: 1 / 0
+    at.feed(0, 200, 400)
+    wait_for(lambda: at.worker.untold_in_a_row)
+    at.ear.deaf_to = set()
+    at.feed(600)
+    wait_for(lambda: at.ear.verdicts)
+
+
+class Cramped(ScriptedModel):
+    """A model with memory for so many windows at once."""
+
+    room = 1
+
+    def score(self, windows):
+        """See RewardModel.score."""
+        outcomes = super().score(windows)
+        if len(windows) > self.room:
+            raise OutOfMemory('scripted ran out of GPU memory')
+        return outcomes
+
+
+def test_after_running_out_of_memory_fewer_windows_are_scored_at_once(desk):
+    """Four cameras, memory for one window: soon every tick gives every camera its reward, one by one."""
+    at = desk(Cramped(), cameras=4)
+    at.feed_together(400)
+    wait_for(lambda: at.ear.errors)
+    assert isinstance(at.ear.errors[0], OutOfMemory)
+    assert (at.worker.batch_limit.now, at.worker.failures_in_a_row) == (2, 1)
+    at.feed_together(600)
+    wait_for(lambda: len(at.ear.verdicts) == 2)
+    assert at.ear.deprived == [
+        ['/camera0', '/camera1', '/camera2', '/camera3'], ['/camera0', '/camera1']]
+    for stamp in (800, 1000):
+        at.feed_together(stamp)
+        at.wait_for_verdicts(6 if stamp == 800 else 10)
+    assert [(topic, stamps[-1]) for topic, stamps, _, _ in at.ear.verdicts[2:]] == [
+        (f'/camera{i}', stamp) for stamp in (800, 1000) for i in range(4)]
+    wait_for(lambda: at.worker.failures_in_a_row == 0)
+    assert [len(batch) for batch in at.model.batches] == [4, 2, *[1] * 10]
+    assert (at.worker.batch_limit.now, at.worker.out_of_memory) == (1, 2)
+
+
+def test_a_tick_in_lots_is_one_tick(desk):
+    """The reply rate of each camera is told, not that of the lots."""
+    at = desk(cameras=3)
+    at.worker.batch_limit.now = 2
+    at.feed_together(400)
+    wait_for(lambda: len(at.ear.verdicts) == 3)
+    assert [len(batch) for batch in at.model.batches] == [2, 1]
+    assert at.worker.ticks.count == 1
+
+
+def test_the_limit_rises_again(desk, monkeypatch):
+    """When memory is free again, all cameras are scored in one batch again."""
+    monkeypatch.setattr(batch_limit, 'RETRY_S', 0.05)
+    at = desk(Cramped(), cameras=2)
+    at.feed_together(400)
+    wait_for(lambda: at.ear.errors)
+    at.model.room = 2
+    time.sleep(0.1)
+    for count, stamp in ((2, 600), (4, 800)):
+        at.feed_together(stamp)
+        at.wait_for_verdicts(count)
+        time.sleep(0.05)
+    assert [len(batch) for batch in at.model.batches] == [2, 1, 1, 2]
+
+
+def test_memory_that_runs_out_while_reading_ahead_costs_no_reward(desk):
+    """It is told, nothing is lost, and no more is read ahead while memory is short."""
+    def prepare(windows):
+        at.model.prepared += windows
+        raise OutOfMemory('scripted ran out of GPU memory')
+
+    at = desk()
+    at.model.prepare = prepare
+    at.feed(0, 200, 400)
+    wait_for(lambda: at.ear.verdicts)
+    at.feed(600)
+    wait_for(lambda: at.ear.errors)
+    assert at.ear.deprived == [[]]
+    for count, stamp in ((3, 800), (4, 1000)):
+        at.feed(stamp)
+        at.wait_for_verdicts(count)
+    assert (len(at.model.prepared), at.worker.failures_in_a_row, at.worker.out_of_memory) == (1, 0, 1)
+
+
+def test_the_share_of_corrected_replies(desk):
+    """Of the last replies, once there are twenty; before, a few corrections say nothing."""
+    at = desk()
+
+    def script(window):
+        at.model.corrected += len(at.model.batches) % 4 == 0
+        return GOOD
+
+    at.model.script = script
+    for i in range(24):
+        at.feed(*([0, 200, 400] if i == 0 else [400 + 200 * i]))
+        at.wait_for_verdicts(i + 1)
+        if i == 18:
+            assert at.worker.corrected_share == 0.0
+    assert at.worker.corrected_share == 0.25
 
 
 def test_a_model_with_too_few_outcomes_is_an_error(desk):
     """One outcome a window is the contract; a mix-up of cameras must not pass silently."""
     at = desk(cameras=2)
-    at.model._outcome = lambda window: GOOD
     at.model.score = lambda windows: [GOOD]
-    at.feed(0, 200, camera=0)
-    at.feed(0, 200, camera=1)
-    with at.worker.between_verdicts():
-        at.feed(400, camera=0)
-        at.feed(400, camera=1)
+    at.feed_together(400)
     wait_for(lambda: at.ear.errors)
-    assert isinstance(at.ear.errors[0], ValueError)
+    assert str(at.ear.errors[0]) == '1 outcomes for 2 windows'
+    assert at.ear.verdicts == []
 
 
 def test_malformed_replies_are_told_and_counted_and_are_no_verdict(desk):
@@ -301,10 +437,13 @@ def test_a_decoder_that_breaks_in_another_way_does_not_end_the_thread(desk):
     at = desk()
     at.feed(0, 200)
     at.feed(400, decode=broken)
-    wait_for(lambda: at.ear.errors)
-    at.feed(600, 800, 1000)
+    wait_for(lambda: at.ear.bad_images)
+    assert at.ear.bad_images == [
+        ('/camera0', 'decoding it failed: MemoryError: Unable to allocate 11.2 GiB')]
+    at.feed(600)
     wait_for(lambda: at.ear.verdicts)
-    assert at.ear.verdicts[-1][1] == (600, 800, 1000)
+    assert at.ear.verdicts[-1][1] == (0, 200, 600)
+    assert at.ear.errors == []
 
 
 def test_two_cameras_share_a_batch(desk):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import random
 import threading
 import time
@@ -129,6 +130,45 @@ def test_a_model_that_is_not_found_leaves_the_node_unconfigured_and_says_why(sta
     wait_for(lambda: any(
         status.name == 'reward_node' and status.message == 'active'
         for array in diagnostics for status in array.status))
+
+
+def test_a_disk_that_is_gone_leads_through_the_error_transition_and_back(start_node, client, log):
+    """Nobody foresaw it, so a traceback says where; with the disk back the node is configured as ever."""
+    disk = [OSError(errno.EIO, 'Input/output error', '/models/mine\n[FATAL] fake')]
+
+    def open_model(options, progress):
+        if disk:
+            raise disk.pop()
+        return ScriptedModel()
+
+    here = start_node(open_model)
+    bare = entities(here)
+    assert not client.transition('configure')
+    assert client.state() == 'unconfigured'
+    assert entities(here) == bare
+    line, where = log('ERROR')
+    assert line.startswith('on_configure failed: OSError(5, ')
+    assert where.startswith('Traceback')
+    assert '[FATAL] fake' not in where
+    walk(client, 'configure', 'cleanup', 'configure', 'activate')
+
+
+def test_a_hub_that_cannot_be_reached_is_one_line(start_node, client, log, monkeypatch, tmp_path):
+    """With the real hub client: the node stays unconfigured, and another configure works."""
+    from huggingface_hub import constants
+
+    from densereward_ros.models.opening import open_model
+
+    endpoint = 'http://127.0.0.1:9'
+    monkeypatch.setattr(constants, 'ENDPOINT', endpoint)
+    monkeypatch.setattr(constants, 'HF_HUB_CACHE', str(tmp_path))
+    models = [open_model, lambda *_: ScriptedModel()]
+    start_node(lambda *arguments: models.pop(0)(*arguments), model='owner/model')
+    assert not client.transition('configure')
+    assert client.state() == 'unconfigured'
+    line, = log('ERROR')
+    assert line.startswith(f'on_configure failed: cannot reach {endpoint} for owner/model')
+    walk(client, 'configure')
 
 
 @pytest.mark.parametrize(('topics', 'words'), [

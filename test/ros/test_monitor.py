@@ -16,6 +16,7 @@ from std_msgs.msg import Float64, String
 from std_srvs.srv import Trigger
 
 from densereward_ros.events.detector import EpisodeState
+from densereward_ros.models.base import OutOfMemory
 from densereward_ros.msg import EpisodeState as EpisodeStateMessage
 from densereward_ros.msg import FailureEvent, RewardStamped
 from densereward_ros.ros.executor import PooledExecutor
@@ -65,6 +66,47 @@ def test_a_window_becomes_a_reward_message(start_node, client):
     took_s = reward.inference_time.sec + reward.inference_time.nanosec / NS_PER_S
     assert 0.05 <= took_s < 0.5
     assert [value.data for value in values] == [0.75]
+
+
+def test_running_out_of_memory_is_told_and_survived(start_node, client, log):
+    """In log and diagnostics: that it happened, what it cost, and how many windows are scored at once now."""
+    def script(window):
+        batch = model.batches[-1]
+        return OutOfMemory('scripted ran out of GPU memory: 2 GiB\n[FATAL] fake') if len(batch) > 1 else GOOD
+
+    model = ScriptedModel(script)
+    here = start_node(model, image_topics=['/left', '/right'])
+    activate(client)
+    left, right = here.camera(client, '/left'), here.camera(client, '/right')
+    diagnostics = client.listen(DiagnosticArray, '/diagnostics')
+    rewards = client.listen(RewardStamped, '/reward')
+    for stamp in (1, 2):
+        left.send(stamp * NS_PER_S // 5), right.send(stamp * NS_PER_S // 5)
+    with here.node._monitor.worker.between_verdicts():
+        left.send(3 * NS_PER_S // 5), right.send(3 * NS_PER_S // 5)
+    wait_for(lambda: model.batches)
+    left.send(4 * NS_PER_S // 5), right.send(4 * NS_PER_S // 5)
+    wait_for(lambda: {reward.camera for reward in rewards} == {'/left', '/right'})
+    del diagnostics[:]
+    wait_for(lambda: diagnostics)
+    status = diagnostics[0].status[0]
+    assert (status.level, status.message) == (
+        DiagnosticStatus.WARN, 'memory ran out: 1 of 2 cameras are scored at once for now')
+    assert log('ERROR') == [
+        'no reward for /left, /right: the model failed: scripted ran out of GPU memory: 2 GiB'
+        r'\n[FATAL] fake; windows scored at once from now on: 1']
+
+
+def test_what_cannot_be_published_is_no_fault_of_the_model(start_node, client, log, monkeypatch):
+    """An event's publisher that raises: its reward is out already, later ones come, and the log says why."""
+    here = start_node(ScriptedModel([MISS]), confirmations=1)
+    activate(client)
+    monkeypatch.setattr(
+        here.node._monitor._publications, 'publish_failure', lambda event: 1 / 0)
+    camera, rewards = here.camera(client), client.listen(RewardStamped, '/reward')
+    camera.stream(5)
+    wait_for(lambda: len(rewards) >= 2)
+    assert log('ERROR') == ["a verdict was not passed on: ZeroDivisionError('division by zero')"]
 
 
 def test_the_model_sees_the_pixels_that_the_camera_sent(start_node, client):

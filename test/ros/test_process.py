@@ -11,10 +11,12 @@ import signal
 import sys
 import time
 
+import numpy as np
 import pytest
 from lifecycle_msgs.srv import GetState
 
-from ros_bench import wait_for
+from densereward_ros.msg import FailureEvent, RewardStamped
+from ros_bench import NS_PER_S, TASK, FakeCamera, wait_for
 
 pytestmark = pytest.mark.slow
 
@@ -97,6 +99,34 @@ def test_a_killed_node_can_be_started_again(start, client):
     second.wait_for_line('active')
     wait_for(lambda: _state(client, second.name) == 'active')
     assert second.signal()[0] == 0
+
+
+def test_controllers_and_cameras_notice_nothing_of_a_respawn_but_the_gap(start, client):
+    """kill -9 and a new process: the same camera is seen and the same subscriptions hear it, from 1 again."""
+    first = start('-p', 'autostart:=true', '-p', f'task:={TASK}', '-p', 'frame_interval:=0.0', '-p',
+                  'confirmations:=1', '-p', 'cooldown:=0.0', verdicts=[(0.25, 2, None), (0.75, 1, None)])
+    events, rewards = client.listen(FailureEvent, '/failure_event'), client.listen(RewardStamped, '/reward')
+    camera = FakeCamera(client)
+    seconds = itertools.count(1)
+
+    def film() -> None:
+        second = next(seconds)
+        picture = np.full((4, 6, 3), second // 5 % 2, np.uint8)
+        camera.send(second * NS_PER_S // 5, picture)
+        time.sleep(0.02)
+
+    wait_for(lambda: film() or (len(events) >= 2 and rewards), 30.0)
+    assert first.signal(signal.SIGKILL)[0] == -signal.SIGKILL
+    for _ in range(10):
+        film()
+    assert [event.sequence for event in events] == list(range(1, len(events) + 1))
+    del events[:], rewards[:]
+    start('-p', 'autostart:=true', '-p', f'task:={TASK}', '-p', 'frame_interval:=0.0', '-p',
+          'confirmations:=1', '-p', 'cooldown:=0.0', name=first.name,
+          verdicts=[(0.25, 2, None), (0.75, 1, None)])
+    wait_for(lambda: film() or (len(events) >= 2 and rewards), 30.0)
+    assert events[0].sequence == 1
+    assert {reward.reason for reward in rewards} <= {1, 2}
 
 
 def _state(client, name: str) -> str:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from densereward_ros.models.base import ModelError, first_line
+from densereward_ros.models.base import out_of_memory
 from densereward_ros.models.fast.engine import EVERY_SHORTCUT, Effort, Engine, Shortcuts
 from densereward_ros.models.local import LocalModel
 from densereward_ros.models.reply import parse_reply
@@ -98,7 +98,6 @@ class FastModel(LocalModel):
                 yield
         except torch.cuda.OutOfMemoryError as error:
             self._engine.forget()
-            torch.cuda.empty_cache()
-            raise ModelError(f'{self.name} ran out of GPU memory: {first_line(error)}') from error
+            raise out_of_memory(self.name, error) from error
         finally:
             self._effort = self._engine.effort

@@ -5,12 +5,13 @@ from __future__ import annotations
 import gc
 import resource
 import threading
+import weakref
 from dataclasses import replace
 
 import pytest
 import torch
 
-from densereward_ros.models.base import Interrupted, ModelError
+from densereward_ros.models.base import Interrupted, ModelError, OutOfMemory
 from densereward_ros.models.fast.engine import LONGEST_PASS, Shortcuts
 from densereward_ros.models.fast.model import FastModel
 from densereward_ros.types import REASONS, ImageError, MalformedReply, Reason, Verdict, Window
@@ -184,12 +185,35 @@ def test_out_of_gpu_memory_is_one_clear_line_and_not_the_end(lively, window, mon
     monkeypatch.setattr(torch.cuda, 'empty_cache', lambda: None)
     hook = lively(0).network.model.language_model.layers[0].register_forward_pre_hook(fail)
     try:
-        with pytest.raises(ModelError, match='lively 0 ran out of GPU memory: .*2 GiB'):
+        with pytest.raises(OutOfMemory, match='lively 0 ran out of GPU memory: .*2 GiB'):
             model.score([replace(window, task='stack the cups')])
     finally:
         hook.remove()
     assert model._engine.cache_bytes == 0
     assert model.score([window]) == wanted
+
+
+class _Tensor:
+    """Stands for memory that a failed computation holds."""
+
+
+def test_out_of_gpu_memory_lets_go_of_what_the_failed_reply_held(lively, window, monkeypatch):
+    """Before the cache is emptied: what the error's frames keep alive could not be given back otherwise."""
+    model, held, alive = FastModel(lively(0), 32), [], []
+
+    def fail(*_):
+        activations = _Tensor()
+        held.append(weakref.ref(activations))
+        raise torch.cuda.OutOfMemoryError('CUDA out of memory')
+
+    monkeypatch.setattr(torch.cuda, 'empty_cache', lambda: alive.append(held[-1]() is not None))
+    hook = lively(0).network.model.language_model.register_forward_pre_hook(fail)
+    try:
+        with pytest.raises(OutOfMemory):
+            model.score([window])
+    finally:
+        hook.remove()
+    assert alive == [False]
 
 
 def test_a_generation_config_that_greedy_decoding_cannot_follow_is_refused(lively, monkeypatch):
