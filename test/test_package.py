@@ -212,6 +212,31 @@ def test_core_never_imports_rclpy(repository):
     assert guilty == []
 
 
+def test_nothing_from_outside_can_become_code(repository):
+    """No pickle and its like, no eval, no torch.load; weights are safetensors, without a model's own code."""
+    modules = {'pickle', 'cPickle', 'dill', 'cloudpickle', 'joblib', 'shelve', 'marshal'}
+    guilty, loads = [], 0
+    for path in (repository / 'densereward_ros').rglob('*.py'):
+        for node in ast.walk(ast.parse(path.read_text(encoding='utf-8'))):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ''] if isinstance(node, ast.ImportFrom) else []
+            called, keywords = '', {}
+            if isinstance(node, ast.Call):
+                called = ast.unparse(node.func)
+                keywords = {keyword.arg: ast.unparse(keyword.value) for keyword in node.keywords}
+            bad = called in ('eval', 'exec', 'compile', 'torch.load', 'yaml.load', 'os.system')
+            bad |= any(name.split('.')[0] in modules for name in names) or 'allow_pickle' in keywords
+            # The demo's training reads its own files alone.
+            if called.endswith('.from_pretrained') and path.parent.name == 'models':
+                loads += 1
+                bad |= keywords.get('trust_remote_code') != 'False'
+                bad |= 'Conditional' in called and keywords.get('use_safetensors') != 'True'
+            if bad:
+                guilty.append(f'{path.name}:{node.lineno}')
+    assert guilty == []
+    assert loads >= 2
+
+
 def test_make_hands_a_task_on_as_it_was_typed(repository):
     """A dollar sign is not a variable of make's, and nothing in a task is run."""
     task = 'cost $5, $(shell echo ran) "quoted" \'too\' #1'
