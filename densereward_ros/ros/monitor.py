@@ -14,6 +14,7 @@ from densereward_ros.events.detector import EpisodeState, FailureDetector
 from densereward_ros.models.base import OutOfMemory, RewardModel
 from densereward_ros.ros import bridge
 from densereward_ros.ros.cameras import Camera
+from densereward_ros.ros.debug_image import DebugImage
 from densereward_ros.ros.images import frame_of
 from densereward_ros.ros.inference import InferenceWorker
 from densereward_ros.ros.messages import stamp_ns
@@ -68,6 +69,11 @@ class Monitor:
             for topic in settings.image_topics}
         self._log.info(bridge.describe())
         self._publications = Publications(node, model.name, settings.image_topics[0], settings.rate)
+        try:
+            self._debug_image = DebugImage(node)
+        except BaseException:
+            self._publications.destroy()
+            raise
         self.worker = InferenceWorker(model, self.cameras, self)
         self.worker.set_rate(settings.rate)
         try:
@@ -93,6 +99,7 @@ class Monitor:
             self.worker.new_episode(task)
             for detector in self._detectors.values():
                 detector.reset()
+            self._debug_image.new_episode()
             self._on_state(EpisodeState.UNKNOWN, None)
 
     def set_live(self, name: str, value: float) -> None:
@@ -120,6 +127,7 @@ class Monitor:
         try:
             self.worker.stop()
         finally:
+            self._debug_image.close()
             self._publications.destroy()
 
     # What the worker tells, on its thread
@@ -131,6 +139,7 @@ class Monitor:
         if event is not None:
             self._publications.publish_failure(event)
             self._log.warning(f'failure: {event.reason.word} on {camera.topic}, reward {event.reward:.3f}')
+        self._debug_image.add(window, verdict, event)
         self._on_state(combined_state(detector.state for detector in self._detectors.values()), window)
 
     def on_malformed(self, camera: Camera, reply: MalformedReply) -> None:

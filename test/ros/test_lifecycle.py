@@ -97,7 +97,8 @@ def test_what_a_configured_node_has(start_node, client):
     configured = entities(here)
     assert sorted(set(configured['publishers']) - set(bare['publishers'])) == [
         '/failure_event', '/failure_event/collision', '/failure_event/failure', '/failure_event/fall',
-        '/failure_event/miss', '/failure_event/smooth', '/reward', '/reward/value']
+        '/failure_event/miss', '/failure_event/smooth', '/reward', '/reward/value',
+        '/reward_node/debug_image/compressed']
     assert sorted(set(configured['subscriptions']) - set(bare['subscriptions'])) == [
         '/left/image_raw', '/right/compressed']
     assert configured['threads'] == ['inference']

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 import time
 from xml.etree import ElementTree
 
@@ -28,25 +29,29 @@ def names(profile: ElementTree.Element, group: str, rule: str) -> list[str]:
         for part in profile.findall(group) if part.get(rule) == 'ALLOW' for entry in part)
 
 
-def test_the_policy_names_what_the_node_uses(start_node, client, repository):
+def test_the_policy_names_what_the_node_uses(processes, client, repository, request):
     """Topics and services of the configured node as others see them, and no more; /clock is for sim time."""
+    node = 'policed_node'  # other tests' nodes of the usual name are in the graph as well
     policy = ElementTree.parse(repository / 'config' / 'reward.policy.xml').getroot()
     assert policy.get('version') == '0.2.0'
     profile, = policy.iterfind('enclaves/enclave/profiles/profile')
     assert (profile.get('ns'), profile.get('node')) == ('/', 'reward_node')
     assert {part.tag for part in profile} == {'topics', 'services'}
-    start_node(use_sim_time=True)
-    assert client.transition('configure')
+    profile.set('node', node)
+    processes([
+        sys.executable, request.path.with_name('scripted_node.py'), '{}', '--ros-args', '-r',
+        f'__node:={node}', '-p', 'use_sim_time:=true'])
+    assert client.transition('configure', node)
 
     def graph(kind: str) -> list[str]:
         ask = getattr(client.node, f'get_{kind}_names_and_types_by_node')
-        return sorted(name for name, _ in ask('reward_node', '/'))
+        return sorted(name for name, _ in ask(node, '/'))
 
     published = names(profile, 'topics', 'publish')
     wait_for(lambda: graph('publisher') == published, what=f'{published}, not {graph("publisher")}')
     assert graph('subscriber') == names(profile, 'topics', 'subscribe')
     # Humble and its like have no type descriptions.
-    newer = {'/reward_node/get_type_description'} - set(graph('service'))
+    newer = {f'/{node}/get_type_description'} - set(graph('service'))
     assert graph('service') == [name for name in names(profile, 'services', 'reply') if name not in newer]
     assert graph('client') == names(profile, 'services', 'request') == []
 
