@@ -20,7 +20,6 @@ QUANTIZATIONS = ('none', 'int8', 'int4')
 MIN_PIXELS = 4096  # a smaller budget than 64x64 shows a model nothing
 
 
-
 class ModelError(RuntimeError):
     """A model that cannot be opened or run; the text is one clear line for the user."""
 

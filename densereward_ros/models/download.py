@@ -63,7 +63,7 @@ def download(model: str, revision: str, progress: Callable[[str], None], interva
         if missing:
             progress(
                 f'downloading {model}: {human_bytes(to_fetch)} to fetch into {cache} '
-                f"('densereward download {model}' does it beforehand)"
+                f"('{_command(model, revision)}' does it beforehand)"
             )
         with _reported(blobs, model, total, total - to_fetch, progress, interval), _quiet_hub():
             # One after the other and in this thread, so that Ctrl-C ends it at once. The revision is
@@ -179,6 +179,10 @@ def _quiet_hub() -> Iterator[None]:
         enable_progress_bars()
 
 
+def _command(model: str, revision: str) -> str:
+    return f'densereward download {model}' + ('' if revision == 'main' else f' --revision {revision}')
+
+
 def _explained(error: Exception, model: str, revision: str, cache: Path) -> ModelError:
     """What went wrong with the hub or the disk, as one line that says what to do."""
     from huggingface_hub import constants
@@ -190,7 +194,7 @@ def _explained(error: Exception, model: str, revision: str, cache: Path) -> Mode
         RevisionNotFoundError,
     )
 
-    beforehand = f"fetch it beforehand with 'densereward download {model}'"
+    beforehand = f"fetch it beforehand with '{_command(model, revision)}'"
     if isinstance(error, ModelError):
         return error
     if isinstance(error, GatedRepoError):

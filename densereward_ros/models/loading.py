@@ -98,7 +98,8 @@ def _load_network(
         import transformers
 
         raise ModelError(
-            f'transformers {transformers.__version__} does not know Qwen3-VL (4.57 or newer is needed)'
+            f'transformers {transformers.__version__} has no Qwen3-VL to import: {first_line(error)} '
+            '(4.57 or newer is needed)'
         ) from error
     quantized = options.quantization != 'none'
     # A device map writes each weight straight to the GPU; without one the CPU's memory would hold

@@ -215,6 +215,7 @@ def test_offline_by_choice(hub, tmp_path, monkeypatch):
         f'owner/model is not complete in {tmp_path / "cache"}, and HF_HUB_OFFLINE forbids asking the hub: '
         "fetch it beforehand with 'densereward download owner/model'"
     )
+    assert refusal(revision='v2').endswith("'densereward download owner/model --revision v2'")
 
 
 @pytest.mark.parametrize(
