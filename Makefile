@@ -7,9 +7,9 @@ EXECUTABLES := install/densereward_ros/lib/densereward_ros
 # As they were typed: make would take a dollar sign in them for a variable of its own.
 override SOURCE := $(value SOURCE)
 override TASK := $(value TASK)
-export DURATION SOURCE TASK
+export DURATION MINUTES SOURCE TASK
 
-.PHONY: help setup build demo test test-fast test-compat evaluate-demo train-demo bench bench-gpu lint clean
+.PHONY: help setup build demo test test-fast test-compat evaluate-demo train-demo bench bench-gpu bench-node soak lint clean
 
 help:
 	@echo 'make demo            a simulated robot, the reward node and a recovery controller, live in this terminal'
@@ -19,6 +19,8 @@ help:
 	@echo 'make evaluate-demo   measure the demo checkpoint on held-out episodes, into benchmark/demo.json'
 	@echo 'make bench           time every step of the fast engine against the model card, into benchmark/engine.json'
 	@echo 'make bench-gpu       the same with a model of the released size and random weights, on CUDA'
+	@echo 'make bench-node      what the node costs beside the model, against a plain one, into benchmark/node.json'
+	@echo 'make soak            half an hour of everything that goes wrong; MINUTES=30'
 	@echo 'make test-compat     the fast engine equals the reference on transformers 4.57 too'
 	@echo 'make train-demo      train the demo checkpoint again'
 	@echo 'make setup           make .venv: ROS 2 (unless one is sourced), torch and the rest'
@@ -57,6 +59,12 @@ bench: build
 
 bench-gpu: build
 	@$(ENVIRONMENT) exec python benchmark/engine.py --gpu --seconds 20 --output benchmark/engine_gpu.json
+
+bench-node: build
+	@$(ENVIRONMENT) exec python benchmark/node.py
+
+soak: build
+	@$(ENVIRONMENT) exec python benchmark/soak.py --minutes $${MINUTES:-30}
 
 evaluate-demo: build
 	@$(ENVIRONMENT) exec densereward evaluate-demo
