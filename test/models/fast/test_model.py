@@ -207,7 +207,7 @@ def test_out_of_gpu_memory_lets_go_of_what_the_failed_reply_held(lively, window,
         raise torch.cuda.OutOfMemoryError('CUDA out of memory')
 
     monkeypatch.setattr(torch.cuda, 'empty_cache', lambda: alive.append(held[-1]() is not None))
-    hook = lively(0).network.model.language_model.register_forward_pre_hook(fail)
+    hook = lively(0).network.model.language_model.layers[0].register_forward_pre_hook(fail)
     try:
         with pytest.raises(OutOfMemory):
             model.score([window])
