@@ -129,11 +129,14 @@ class Rule(enum.IntEnum):
 class FailureEvent:
     """The onset of one failure; the fields are those of FailureEvent.msg.
 
-    previous_reward: the last reward before the confirming verdicts, None where there was none.
-    probability: the newest verdict's probability of the reason, None where the model gives none.
+    cameras: those that saw it, at least one; the last one's window completed the evidence.
+    previous_reward: the last reward before the confirming verdicts, None where there was none; for a drop of
+    the reward, the peak that it fell from. probability: the newest verdict's probability of the reason, None
+    where the model gives none. confirmations: how many verdicts showed it.
     """
 
     window: Window
+    cameras: tuple[str, ...]
     reason: Reason
     rule: Rule
     reward: float

@@ -13,6 +13,7 @@ from typing import Callable, Sequence
 
 from densereward_ros import __version__
 from densereward_ros.events.detector import FailureDetector
+from densereward_ros.events.settings import DEFAULTS
 from densereward_ros.tabletop.episode import Episode, record
 from densereward_ros.tabletop.figures import Scored, figures
 from densereward_ros.tabletop.judge import SPACING_TICKS, SPAN, progress
@@ -34,7 +35,6 @@ _ROUND: tuple[tuple[Reason, ...], ...] = (
     (Reason.SMOOTH,),
     (Reason.FAILURE,),
 )
-_CONFIRMATIONS, _COOLDOWN = 2, 2.0  # the node's defaults
 _NS_OF_TICK = round(TICK * 1e9)
 _VERSIONS = ('torch', 'torchvision', 'transformers', 'qwen-vl-utils', 'pillow', 'numpy')
 
@@ -119,8 +119,8 @@ def evaluate(model: str, episodes: int, processes: int, report: Callable[[str], 
         'episodes': episodes,
         'windows': 'all that a node sees at 5 a second, frames 0.2 s apart',
         'decoding': 'greedy, unconstrained',
-        'confirmations': _CONFIRMATIONS,
-        'cooldown': _COOLDOWN,
+        'confirmations': DEFAULTS.confirmations,
+        'cooldown': DEFAULTS.cooldown,
         'interval': '95% bootstrap, resampled by episode',
     }
     results['model'] = {'name': model, 'sha256': _hashes(folder)}
@@ -180,7 +180,7 @@ def _lower(verdict, right) -> bool | None:
 
 
 def _events(seen: Sequence[Window], verdicts: Sequence) -> list:
-    detector = FailureDetector(_CONFIRMATIONS, _COOLDOWN)
+    detector = FailureDetector()
     found = [detector.update(w, v) for w, v in zip(seen, verdicts) if isinstance(v, Verdict)]
     return [event for event in found if event is not None]
 
