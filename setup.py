@@ -43,7 +43,7 @@ setup(
             'huggingface_hub',
         ],
         'quantized': ['torchao>=0.13'],
-        'tools': ['av', 'matplotlib', 'scipy'],
+        'tools': ['av', 'matplotlib', 'pyyaml', 'scipy'],
         'test': ['pytest', 'pytest-timeout', 'hypothesis'],
     },
     data_files=checkpoint_files(),

@@ -52,7 +52,7 @@ def failure_message(event: FailureEvent, sequence: int) -> msg.FailureEvent:
     """The onset of a failure; `sequence` counts the events of this node since it was configured, from 1."""
     return msg.FailureEvent(
         header=header_of(event.window.newest),
-        cameras=[event.window.camera],
+        cameras=list(event.cameras),
         task=event.window.task,
         reason=int(event.reason),
         rule=int(event.rule),

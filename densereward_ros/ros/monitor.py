@@ -10,7 +10,9 @@ from typing import Callable
 from rclpy.lifecycle import LifecycleNodeMixin
 from sensor_msgs.msg import CompressedImage, Image
 
-from densereward_ros.events.detector import EpisodeState, FailureDetector
+from densereward_ros.events.detector import EpisodeState
+from densereward_ros.events.fusion import FusedDetector
+from densereward_ros.events.settings import DetectorSettings
 from densereward_ros.models.base import OutOfMemory, RewardModel
 from densereward_ros.ros import bridge
 from densereward_ros.ros.cameras import Camera
@@ -28,14 +30,15 @@ LOG_PERIOD_S = 5.0
 
 @dataclass(frozen=True)
 class MonitorSettings:
-    """The parameters of the same names; image_topics are full names."""
+    """The parameters of the same names, and what they tell the detector; image_topics are full names."""
 
     image_topics: tuple[str, ...]
     frame_interval: float
     max_frame_age: float
     rate: float
-    confirmations: int
-    cooldown: float
+    detector: DetectorSettings
+    fusion: str
+    primary_camera: str
 
 
 class Monitor:
@@ -64,9 +67,8 @@ class Monitor:
         self._subscriptions: CameraSubscriptions | None = None
         self._unstamped: set[str] = set()
         self._dropped: dict[str, float] = {}  # when it was last said of a camera, seconds
-        self._detectors = {
-            topic: FailureDetector(settings.confirmations, settings.cooldown)
-            for topic in settings.image_topics}
+        self._detector = FusedDetector(
+            settings.image_topics, settings.detector, settings.fusion, settings.primary_camera)
         self._log.info(bridge.describe())
         self._publications = Publications(node, model.name, settings.image_topics[0], settings.rate)
         try:
@@ -97,18 +99,18 @@ class Monitor:
         with self.worker.between_verdicts():
             self._scoring = bool(task)
             self.worker.new_episode(task)
-            for detector in self._detectors.values():
-                detector.reset()
+            self._detector.reset()
             self._debug_image.new_episode()
             self._on_state(EpisodeState.UNKNOWN, None)
 
-    def set_live(self, name: str, value: float) -> None:
-        """Change rate, confirmations or cooldown."""
-        if name == 'rate':
-            self.worker.set_rate(value)
-        else:
-            for detector in self._detectors.values():
-                setattr(detector, name, value)
+    def set_rate(self, rate: float) -> None:
+        """Verdicts a second and camera, at most, from now on."""
+        self.worker.set_rate(rate)
+
+    def set_detector(self, settings: DetectorSettings) -> None:
+        """What is a failure from now on."""
+        with self.worker.between_verdicts():
+            self._detector.settings = settings
 
     def close(self) -> None:
         """Stop the worker, free the model, and take subscriptions and publishers off the node.
@@ -135,12 +137,13 @@ class Monitor:
     def on_verdict(self, camera: Camera, window: Window, verdict: Verdict, inference_s: float) -> None:
         """Publish the reward, and the event that it completes."""
         self._publications.publish_reward(window, verdict, inference_s)
-        event = self._detectors[camera.topic].update(window, verdict)
+        event = self._detector.update(window, verdict)
         if event is not None:
             self._publications.publish_failure(event)
-            self._log.warning(f'failure: {event.reason.word} on {camera.topic}, reward {event.reward:.3f}')
+            self._log.warning(
+                f'failure: {event.reason.word} on {", ".join(event.cameras)}, reward {event.reward:.3f}')
         self._debug_image.add(window, verdict, event)
-        self._on_state(combined_state(detector.state for detector in self._detectors.values()), window)
+        self._on_state(self._detector.state, window)
 
     def on_malformed(self, camera: Camera, reply: MalformedReply) -> None:
         """Say that a reply was malformed; there is no reward."""
@@ -189,12 +192,3 @@ class Monitor:
         arrival_ns = clock.now().nanoseconds
         if camera.add(frame_of(message, received_ns, stamp_if_none_ns=arrival_ns)):
             self.worker.wake()
-
-
-def combined_state(states) -> EpisodeState:
-    """The state of an episode that several cameras see: one failing camera makes it FAILING."""
-    seen = set(states)
-    for state in (EpisodeState.FAILING, EpisodeState.RUNNING):
-        if state in seen:
-            return state
-    return EpisodeState.UNKNOWN

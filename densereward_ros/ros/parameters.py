@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from densereward_ros.events.fusion import FUSIONS
+from densereward_ros.events.settings import DEFAULTS, RANGES
+
 if TYPE_CHECKING:
     from rclpy.node import Node
 
@@ -38,6 +41,13 @@ class ParameterSpec:
             kind = 'a whole number, ' if isinstance(self.default, int) else ''
             return f'{kind}{self.minimum} to {self.maximum}'
         return {bool: 'true or false', str: 'a text', list: 'a list of at least one text'}[type(self.default)]
+
+
+def _event_spec(name: str, description: str) -> ParameterSpec:
+    """A setting of the detector, with its own default and range."""
+    low, high = RANGES[name]
+    return ParameterSpec(
+        name, getattr(DEFAULTS, name), description, live=True, minimum=low, maximum=high)
 
 
 PARAMETERS = (
@@ -95,13 +105,38 @@ PARAMETERS = (
         'max_frame_age', 1.0,
         'The newest frame may have arrived this many seconds ago, at most; without one there is no reward.',
         minimum=0.05, maximum=60.0),
+    _event_spec(
+        'confirmations',
+        'Verdicts that must name the same failure before it is an event: in a row, unless '
+        'confirmation_window says otherwise.'),
+    _event_spec(
+        'confirmation_window',
+        'The confirmations are counted among this many of the last verdicts; 0 means as many as '
+        'confirmations, so in a row.'),
     ParameterSpec(
-        'confirmations', 2, 'Verdicts in a row that must name the same failure before it is an event.',
-        live=True, minimum=1, maximum=100),
+        'probability_floor', 0.0,
+        'A verdict confirms a failure when its word has at least this probability; 0.0 means that the word '
+        'is enough. Of effect with engine fast alone.',
+        live=True, minimum=0.0, maximum=1.0),
+    _event_spec(
+        'reward_drop',
+        'A reward this far below its recent peak is an event too, without a word; 0.0 means never.'),
+    _event_spec('drop_window', 'How long a peak is recent, in seconds.'),
+    _event_spec('clearing', 'Verdicts in a row without the failure that end it.'),
+    _event_spec('cooldown', 'After an event, seconds without another one of the same camera and reason.'),
+    _event_spec(
+        'stall_time', 'Seconds without progress after which the episode is stalled; 0.0 means never.'),
+    _event_spec('stall_rise', 'A rise of the reward by this much is progress.'),
+    _event_spec('success_level', 'A reward from here on is a success, once it is held.'),
+    _event_spec('success_time', 'Seconds for which a success must be held.'),
     ParameterSpec(
-        'cooldown', 2.0,
-        'After an event, seconds without another one of the same camera and reason.',
-        live=True, minimum=0.0, maximum=3600.0),
+        'fusion', 'any',
+        'Which cameras must see a failure: any of them, the majority, or the primary one.', choices=FUSIONS),
+    ParameterSpec('primary_camera', '', 'The camera that decides with fusion primary: one of image_topics.'),
+    ParameterSpec(
+        'thresholds', '',
+        'A file that densereward calibrate wrote: its rules hold in place of confirmations, '
+        'confirmation_window, probability_floor, reward_drop and drop_window.'),
     ParameterSpec(
         'max_new_tokens', 32, 'Length limit of a reply in tokens; fewer than 32 would cut replies off.',
         minimum=32, maximum=1024),

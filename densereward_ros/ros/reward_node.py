@@ -26,10 +26,18 @@ from std_srvs.srv import Trigger
 
 from densereward_ros import msg
 from densereward_ros.events.detector import EpisodeState
+from densereward_ros.events.fusion import check_fusion
+from densereward_ros.events.thresholds import Thresholds
 from densereward_ros.models.base import ModelError, ModelOptions
 from densereward_ros.models.opening import open_model, preload
 from densereward_ros.models.prompt import clean_task
 from densereward_ros.ros.diagnostics import NodeReport, camera_status, node_status
+from densereward_ros.ros.event_parameters import (
+    EVENT_PARAMETERS,
+    check_not_calibrated,
+    detector_settings,
+    load_thresholds,
+)
 from densereward_ros.ros.messages import header_of
 from densereward_ros.ros.monitor import Monitor, MonitorSettings
 from densereward_ros.ros.parameters import SPEC_OF_NAME, ParameterError, check_value, declare_parameters
@@ -85,6 +93,7 @@ class RewardNode(LifecycleNodeMixin, Node):
         self._step = ''
         self._last_error = ''
         self._monitor: Monitor | None = None
+        self._thresholds: Thresholds | None = None
         # Held while state, task and monitor change together; transitions and inputs run on several threads.
         self._changing = threading.RLock()
         self._told: tuple[str, EpisodeState] | None = None
@@ -130,6 +139,8 @@ class RewardNode(LifecycleNodeMixin, Node):
         """Load and warm up the model; only then is the node configured."""
         self._state = 'configuring'
         try:
+            self._thresholds = load_thresholds(
+                self._value('thresholds'), self._value('engine'), self._value('frame_interval'))
             settings = self._monitor_settings()
             model = open_model(
                 ModelOptions(
@@ -160,6 +171,8 @@ class RewardNode(LifecycleNodeMixin, Node):
         finally:
             self._step = ''
         self.get_logger().info(f'configured: {model.name} watches {", ".join(settings.image_topics)}')
+        if self._thresholds is not None:
+            self._tell_thresholds(model.name)
 
     @transition
     def on_activate(self, state: LifecycleState) -> None:
@@ -231,8 +244,17 @@ class RewardNode(LifecycleNodeMixin, Node):
             if full in topics:
                 raise ParameterError(f'parameter image_topics names {full} twice, allowed: each camera once')
             topics.append(full)
-        names = ('frame_interval', 'max_frame_age', 'rate', 'confirmations', 'cooldown')
-        return MonitorSettings(tuple(topics), **{name: self._value(name) for name in names})
+        primary = self._value('primary_camera')
+        primary = self.resolve_topic_name(primary) if primary else ''
+        try:
+            check_fusion(topics, self._value('fusion'), primary)
+        except ValueError as error:
+            raise ParameterError(f'parameter {error}') from None
+        return MonitorSettings(
+            image_topics=tuple(topics),
+            detector=detector_settings(self._value, self._thresholds),
+            primary_camera=primary,
+            **{name: self._value(name) for name in ('frame_interval', 'max_frame_age', 'rate', 'fusion')})
 
     def _on_set_parameters(self, parameters: list[Parameter]) -> SetParametersResult:
         changes = {}
@@ -247,15 +269,24 @@ class RewardNode(LifecycleNodeMixin, Node):
                     raise ParameterError(
                         f'parameter {spec.name} is read at configure, and the node is {self._state}: '
                         'clean it up first')
+                if parameter.value != self._value(spec.name):
+                    check_not_calibrated(spec.name, self._monitor and self._thresholds)
                 changes[spec.name] = (
                     _allowed_task(parameter.value) if spec.name == 'task' else parameter.value)
             except ParameterError as error:
                 return SetParametersResult(successful=False, reason=str(error))
+        try:
+            detector = detector_settings(
+                lambda name: changes.get(name, self._value(name)), self._thresholds)
+        except ParameterError as error:
+            return SetParametersResult(successful=False, reason=str(error))
         with self._changing:
             task = changes.pop('task', self._task)
             if self._monitor is not None:
-                for name, value in changes.items():
-                    self._monitor.set_live(name, value)
+                if 'rate' in changes:
+                    self._monitor.set_rate(changes['rate'])
+                if changes.keys() & set(EVENT_PARAMETERS):
+                    self._monitor.set_detector(detector)
             if task != self._task:
                 self._task = task
                 self._begin_episode()
@@ -285,6 +316,15 @@ class RewardNode(LifecycleNodeMixin, Node):
             self._tell_state(EpisodeState.UNKNOWN)
 
     # Telling
+
+    def _tell_thresholds(self, model: str) -> None:
+        file, found = self._value('thresholds'), self._thresholds
+        self.get_logger().info(
+            f'thresholds of {file}: at most {found.false_alarms:.1%} of successful episodes with an event')
+        if found.model != model:
+            self.get_logger().warning(
+                f'thresholds of {file} were calibrated for the model {found.model}, and this is {model}: '
+                'unless both are the same, the promise does not hold')
 
     def _tell_state(self, state: EpisodeState, window: Window | None = None) -> None:
         # A window knows the task that it was judged by; a new one may have been set meanwhile.

@@ -80,12 +80,12 @@ def test_a_latency_just_below_a_second_stays_a_valid_duration():
 def test_a_failure_message_says_everything_of_an_event():
     """Every field of FailureEvent; the header is that of the newest frame that confirmed it."""
     event = FailureEvent(
-        window=window(), reason=Reason.MISS, rule=Rule.WORD, reward=0.25, previous_reward=0.75,
-        probability=0.5, confirmations=2)
+        window=window(), cameras=('/front', '/wrist/image_raw'), reason=Reason.MISS, rule=Rule.WORD,
+        reward=0.25, previous_reward=0.75, probability=0.5, confirmations=2)
     message = failure_message(event, 41)
     assert message.header.stamp == Time(sec=8, nanosec=300_000_003)
     assert message.header.frame_id == 'wrist'
-    assert list(message.cameras) == ['/wrist/image_raw']
+    assert list(message.cameras) == ['/front', '/wrist/image_raw']
     assert message.task == 'stack the cup'
     assert message.reason == msg.FailureEvent.REASON_MISS
     assert message.rule == msg.FailureEvent.RULE_WORD
@@ -96,7 +96,7 @@ def test_a_failure_message_says_everything_of_an_event():
 
 def test_an_event_without_a_reward_before_it_says_nan():
     """The first verdicts of an episode may already fail: no reward came before, and 0 would be a lie."""
-    event = FailureEvent(window(), Reason.FALL, Rule.REWARD_DROP, 0.25, None, None, 1)
+    event = FailureEvent(window(), ('/wrist/image_raw',), Reason.FALL, Rule.REWARD_DROP, 0.25, None, None, 1)
     message = failure_message(event, 1)
     assert math.isnan(message.previous_reward)
     assert math.isnan(message.probability)

@@ -21,7 +21,6 @@ from densereward_ros.msg import EpisodeState as EpisodeStateMessage
 from densereward_ros.msg import FailureEvent, RewardStamped
 from densereward_ros.ros.executor import PooledExecutor
 from densereward_ros.ros.messages import stamp_ns
-from densereward_ros.ros.monitor import combined_state
 from densereward_ros.ros.publications import LATCHED_QOS
 from densereward_ros.ros.reward_node import RewardNode
 from densereward_ros.types import FAILURES, MalformedReply, Reason, Verdict
@@ -242,15 +241,44 @@ def test_episode_state_is_there_for_late_joiners_and_says_who_when(start_node, c
     assert {state.task for state in early} == {TASK}
 
 
-@pytest.mark.parametrize(('states', 'combined'), [
-    ([], EpisodeState.UNKNOWN),
-    ([EpisodeState.UNKNOWN], EpisodeState.UNKNOWN),
-    ([EpisodeState.UNKNOWN, EpisodeState.RUNNING], EpisodeState.RUNNING),
-    ([EpisodeState.RUNNING, EpisodeState.FAILING, EpisodeState.UNKNOWN], EpisodeState.FAILING),
-])
-def test_the_state_of_several_cameras(states, combined):
-    """One failing camera makes the episode FAILING; one that has seen something beats one that has not."""
-    assert combined_state(iter(states)) is combined
+def test_stalled_and_succeeded_go_to_the_state_and_never_to_the_events(start_node, client):
+    """Ten seconds at 0.5 are a stall; 0.95 held for a second is a success; neither is a failure."""
+    high = Verdict(0.95, Reason.CORRECT)
+    here = start_node(ScriptedModel(
+        lambda window: high if window.newest.stamp_ns >= 113 * NS_PER_S else GOOD), max_frame_age=5.0)
+    activate(client)
+    camera, rewards = here.camera(client), client.listen(RewardStamped, '/reward')
+    events = client.listen(FailureEvent, '/failure_event')
+    states = client.listen(EpisodeStateMessage, '/reward_node/episode_state', LATCHED_QOS)
+    for i in range(17):
+        camera.send((100 + i) * NS_PER_S)
+        wait_for(lambda n=i: len(rewards) >= n - 1)
+    wait_for(lambda: states[-1].state == EpisodeState.SUCCEEDED)
+    seen = [(state.state, state.stamp.sec) for state in states if state.state > EpisodeState.UNKNOWN]
+    assert seen == [
+        (EpisodeState.RUNNING, 102), (EpisodeState.STALLED, 112), (EpisodeState.RUNNING, 113),
+        (EpisodeState.SUCCEEDED, 114)]
+    assert events == []
+
+
+def test_a_majority_of_cameras_makes_one_event_that_names_them(start_node, client):
+    """What /left alone sees is none; when /right sees it too there is one, with both in `cameras`."""
+    seen_by = {'/left'}
+    model = ScriptedModel(lambda window: MISS if window.camera in seen_by else GOOD)
+    here = start_node(model, image_topics=['/left', '/right'], fusion='majority')
+    activate(client)
+    cameras = [here.camera(client, topic) for topic in ('/left', '/right')]
+    events = client.listen(FailureEvent, '/failure_event')
+    states = client.listen(EpisodeStateMessage, '/reward_node/episode_state', LATCHED_QOS)
+    for i in range(16):
+        if i == 8:
+            assert events == [] and states[-1].state == EpisodeState.RUNNING
+            seen_by.add('/right')
+        for camera in cameras:
+            camera.send(100 * NS_PER_S + i * 200_000_000)
+        time.sleep(0.04)
+    wait_for(lambda: events and states[-1].state == EpisodeState.FAILING)
+    assert [sorted(event.cameras) for event in events] == [['/left', '/right']]
 
 
 def test_an_episode_that_ends_is_unknown_and_a_failure_may_be_told_again(start_node, client):

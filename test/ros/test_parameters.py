@@ -50,7 +50,19 @@ DEFAULTS = {
     'frame_interval': 0.2,
     'max_frame_age': 1.0,
     'confirmations': 2,
+    'confirmation_window': 0,
+    'probability_floor': 0.0,
+    'reward_drop': 0.0,
+    'drop_window': 2.0,
+    'clearing': 1,
     'cooldown': 2.0,
+    'stall_time': 10.0,
+    'stall_rise': 0.05,
+    'success_level': 0.9,
+    'success_time': 1.0,
+    'fusion': 'any',
+    'primary_camera': '',
+    'thresholds': '',
     'max_new_tokens': 32,
     'autostart': False,
 }
@@ -285,12 +297,14 @@ def test_live_parameters_reach_the_running_monitor(start_node, client):
     here = start_node()
     assert client.transition('configure')
     assert client.transition('activate')
-    for name, value in (('rate', 2.5), ('confirmations', 4), ('cooldown', 7.5)):
+    for name, value in (
+            ('rate', 2.5), ('confirmations', 4), ('cooldown', 7.5), ('probability_floor', 0.25)):
         assert set_parameter(client, name, value) == (True, '')
     monitor = here.node._monitor
-    detector, = monitor._detectors.values()
+    settings = monitor._detector.settings
     assert monitor.worker._period_ns == 400_000_000
-    assert (detector.confirmations, detector.cooldown) == (4, 7.5)
+    assert (settings.confirmations, settings.cooldown) == (4, 7.5)
+    assert settings.probability_floors == (0.25,) * 5
 
 
 def test_live_parameters_set_while_the_model_loads_are_not_lost(start_node, client):
@@ -305,9 +319,8 @@ def test_live_parameters_set_while_the_model_loads_are_not_lost(start_node, clie
 
     here = start_node(load)
     assert client.transition('configure')
-    detector, = here.node._monitor._detectors.values()
     assert here.node._monitor.worker._period_ns == 400_000_000
-    assert detector.confirmations == 4
+    assert here.node._monitor._detector.settings.confirmations == 4
 
 
 def test_setting_the_task_starts_a_new_episode(start_node, client):
