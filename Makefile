@@ -9,7 +9,8 @@ override SOURCE := $(value SOURCE)
 override TASK := $(value TASK)
 export DURATION MINUTES SOURCE TASK
 
-.PHONY: help setup build demo test test-fast test-compat evaluate-demo train-demo bench bench-gpu bench-node soak lint clean
+.PHONY: help setup build demo test test-fast test-compat evaluate-demo evaluate-events train-demo bench bench-gpu \
+  bench-node soak lint clean
 
 help:
 	@echo 'make demo            a simulated robot, the reward node and a recovery controller, live in this terminal'
@@ -17,6 +18,7 @@ help:
 	@echo '                     SOURCE=video.mp4 TASK="stack the cup" (a recording instead of the simulator)'
 	@echo 'make test            the whole suite; make test-fast leaves out the slow tests'
 	@echo 'make evaluate-demo   measure the demo checkpoint on held-out episodes, into benchmark/demo.json'
+	@echo 'make evaluate-events measure the failure events beside simpler rules, into benchmark/events.json'
 	@echo 'make bench           time every step of the fast engine against the model card, into benchmark/engine.json'
 	@echo 'make bench-gpu       the same with a model of the released size and random weights, on CUDA'
 	@echo 'make bench-node      what the node costs beside the model, against a plain one, into benchmark/node.json'
@@ -68,6 +70,9 @@ soak: build
 
 evaluate-demo: build
 	@$(ENVIRONMENT) exec densereward evaluate-demo
+
+evaluate-events: build
+	@$(ENVIRONMENT) exec densereward evaluate-events
 
 train-demo: build
 	@$(ENVIRONMENT) exec densereward train-demo

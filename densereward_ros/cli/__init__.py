@@ -7,10 +7,12 @@ import sys
 from collections.abc import Sequence
 
 from densereward_ros import __version__
-from densereward_ros.cli import compare, download, evaluate_demo, train_demo
+from densereward_ros.cli import calibrate, compare, download, evaluate_demo, evaluate_events, train_demo
+from densereward_ros.events.calibration import CalibrationError
 from densereward_ros.models.base import ModelError
+from densereward_ros.recordings.base import RecordingError
 
-_VERBS = (download, compare, train_demo, evaluate_demo)
+_VERBS = (download, calibrate, compare, train_demo, evaluate_demo, evaluate_events)
 _INTERRUPTED = 130  # what a shell reports for a command that Ctrl-C ended
 
 
@@ -26,7 +28,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser.parse_args(argv)
     try:
         return arguments.func(arguments) or 0
-    except ModelError as error:
+    except (ModelError, RecordingError, CalibrationError) as error:
         print(f'densereward: {error}', file=sys.stderr)
         return 1
     except ModuleNotFoundError as error:

@@ -19,11 +19,11 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
     )
     parser.add_argument('--model', default='tabletop', help='a checkpoint folder (default: %(default)s)')
     parser.add_argument(
-        '--episodes', type=_count, default=200, help='how many episodes (default: %(default)s)'
+        '--episodes', type=count, default=200, help='how many episodes (default: %(default)s)'
     )
     parser.add_argument(
         '--processes',
-        type=_count,
+        type=count,
         default=max(1, min(4, os.cpu_count() or 1)),
         help='how many processes share the work (default here: %(default)s)',
     )
@@ -53,7 +53,9 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _count(text: str) -> int:
+def count(text: str) -> int:
+    """A whole number from 1 to 10000, written as an argument."""
+    """A whole number from 1 to 10000, as an argument."""
     try:
         value = int(text)
     except ValueError:

@@ -1,28 +1,25 @@
-"""The windows of a recording, formed by the same code as a camera's in the node."""
+"""The windows that the node would score, had it watched the recording."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
+from typing import Iterator
 
 from densereward_ros.frames.window import FrameWindow
 from densereward_ros.recordings.base import Recording
 from densereward_ros.types import Frame, Window
 
-_NS_PER_S = 1_000_000_000
+NS_PER_S = 1_000_000_000
 
 
 def windows_of(recording: Recording, task: str, frame_interval: float = 0.2) -> Iterator[Window]:
-    """Every window of a recording, in order, as if its frames arrived at their own times.
+    """Yield every window of a recording in turn, formed by the code of the node, its frames decoded.
 
-    frame_interval: seconds between the three frames; 0 takes the last three as they come. Raises
-    RecordingError at a frame that cannot be read.
+    frame_interval: seconds, 0 or more. Stamps count from the first frame. Raises RecordingError.
     """
-    window = FrameWindow(frame_interval)
-    camera = Path(recording.name).name
+    chooser = FrameWindow(frame_interval)
     for seconds, image in recording.frames():
-        stamp_ns = round(seconds * _NS_PER_S)
-        window.add(Frame(stamp_ns, stamp_ns, lambda image=image: image))
-        frames = window.take(stamp_ns)
-        if frames is not None:
-            yield Window(camera, task, frames, window.segment)
+        now_ns = round(seconds * NS_PER_S)
+        chooser.add(Frame(now_ns, now_ns, lambda image=image: image))
+        frames = chooser.take(now_ns)
+        if frames:
+            yield Window(recording.name, task, frames, chooser.segment)

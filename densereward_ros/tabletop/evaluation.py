@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import multiprocessing
 import platform
 import time
 from dataclasses import replace
@@ -18,6 +17,7 @@ from densereward_ros.tabletop.episode import Episode, record
 from densereward_ros.tabletop.figures import Scored, figures
 from densereward_ros.tabletop.judge import SPACING_TICKS, SPAN, progress
 from densereward_ros.tabletop.words import Task
+from densereward_ros.tabletop.workers import work_through
 from densereward_ros.tabletop.world import TICK
 from densereward_ros.types import Frame, Reason, Verdict, Window
 
@@ -107,7 +107,8 @@ def evaluate(model: str, episodes: int, processes: int, report: Callable[[str], 
     start = last = time.monotonic()
     scored: list[Scored] = []
     report(f'scoring {episodes} episodes with {folder}')
-    for result in _score_all(str(folder), episodes, processes):
+    # The fast engine keeps replies to the format; how often the model does so by itself is to be measured.
+    for result in work_through(score, range(episodes), str(folder), 'reference', processes):
         scored.append(result)
         if time.monotonic() - last > 10:
             last = time.monotonic()
@@ -123,41 +124,10 @@ def evaluate(model: str, episodes: int, processes: int, report: Callable[[str], 
         'cooldown': DEFAULTS.cooldown,
         'interval': '95% bootstrap, resampled by episode',
     }
-    results['model'] = {'name': model, 'sha256': _hashes(folder)}
+    results['model'] = {'name': model, 'sha256': hashes(folder)}
     results['package_version'] = __version__
-    results['versions'] = {'python': platform.python_version(), **{name: version(name) for name in _VERSIONS}}
+    results['versions'] = versions()
     return results
-
-
-def _score_all(folder: str, episodes: int, processes: int):
-    """Results in any order. With one process everything happens in this one."""
-    if processes == 1:
-        _open(folder)
-        yield from map(_score_one, range(episodes))
-        return
-    context = multiprocessing.get_context('spawn')
-    with context.Pool(processes, _open, (folder,)) as pool:
-        yield from pool.imap_unordered(_score_one, range(episodes))
-
-
-_model = None
-
-
-def _open(folder: str) -> None:
-    """Runs once in each process."""
-    global _model
-    import torch
-
-    from densereward_ros.models.base import ModelOptions
-    from densereward_ros.models.opening import open_model
-
-    torch.set_num_threads(1)
-    # The fast engine keeps replies to the format, and how often the model does by itself is to be measured.
-    _model = open_model(ModelOptions(model=folder, device='cpu', engine='reference'))
-
-
-def _score_one(number: int) -> Scored:
-    return score(_model, number)
 
 
 def _frame(episode: Episode, tick: int) -> Frame:
@@ -185,7 +155,13 @@ def _events(seen: Sequence[Window], verdicts: Sequence) -> list:
     return [event for event in found if event is not None]
 
 
-def _hashes(folder: Path) -> dict[str, str]:
+def versions() -> dict[str, str]:
+    """Of Python and of the packages that a figure may depend on."""
+    return {'python': platform.python_version(), **{name: version(name) for name in _VERSIONS}}
+
+
+def hashes(folder: Path) -> dict[str, str]:
+    """The SHA-256 of each file of a checkpoint."""
     return {
         path.name: hashlib.sha256(path.read_bytes()).hexdigest()
         for path in sorted(folder.iterdir())

@@ -12,6 +12,7 @@ from densereward_ros import __version__, cli
 from densereward_ros.models.base import ModelError
 
 HEAVY = ('torch', 'torchvision', 'transformers', 'huggingface_hub', 'rclpy', 'scipy', 'matplotlib')
+VERBS = ('download', 'calibrate', 'train-demo', 'evaluate-demo', 'evaluate-events')
 
 
 def test_help_imports_nothing_heavy():
@@ -25,7 +26,7 @@ def test_help_imports_nothing_heavy():
     imported = {line.rsplit('|', 1)[1].strip() for line in done.stderr.splitlines() if '|' in line}
     assert 'densereward_ros.cli' in imported
     assert not imported & set(HEAVY)
-    for verb in ('download', 'train-demo', 'evaluate-demo'):
+    for verb in VERBS:
         assert verb in done.stdout
 
 
@@ -49,7 +50,7 @@ def test_version(capsys):
     assert capsys.readouterr().out == f'densereward {__version__}\n'
 
 
-@pytest.mark.parametrize('verb', ['download', 'train-demo', 'evaluate-demo'])
+@pytest.mark.parametrize('verb', VERBS)
 def test_every_verb_explains_itself(verb, capsys):
     """Each has a description of its own."""
     with pytest.raises(SystemExit) as caught:
