@@ -6,19 +6,18 @@ import functools
 import time
 from collections import Counter, deque
 
-import numpy as np
 from rclpy.node import Node
 from rclpy.qos import qos_profile_sensor_data
 from sensor_msgs.msg import CompressedImage, Image
 
-from densereward_ros.frames.encodings import decode_compressed, decode_raw
 from densereward_ros.models.base import RewardModel
 from densereward_ros.msg import RewardStamped
-from densereward_ros.ros.messages import reward_message, stamp_ns
+from densereward_ros.ros.images import frame_of
+from densereward_ros.ros.messages import reward_message
 from densereward_ros.types import Frame, Verdict, Window
 
 PERIOD_S = 0.2
-SPACING_NS = 180_000_000
+SPACING_NS, LONGEST_NS = 180_000_000, 1_000_000_000
 
 
 class PlainNode(Node):
@@ -42,15 +41,13 @@ class PlainNode(Node):
 
     def _on_image(self, topic: str, message: Image | CompressedImage) -> None:
         self.received[topic] += 1
-        if isinstance(message, CompressedImage):
-            picture = decode_compressed(message.data)
-        else:
-            picture = decode_raw(message.encoding, message.height, message.width, message.step, message.data)
-        pictures, stamp = self._pictures[topic], stamp_ns(message.header.stamp)
-        if pictures and stamp - pictures[-1].stamp_ns > 1_000_000_000:
+        frame = frame_of(message, time.monotonic_ns(), 0)
+        frame.image  # noqa: B018 (decoded here and now: this is the pattern)
+        pictures = self._pictures[topic]
+        if pictures and frame.stamp_ns - pictures[-1].stamp_ns > LONGEST_NS:
             pictures.clear()
-        if not pictures or stamp - pictures[-1].stamp_ns >= SPACING_NS:
-            pictures.append(Frame(stamp, time.monotonic_ns(), functools.partial(_same, picture)))
+        if not pictures or frame.stamp_ns - pictures[-1].stamp_ns >= SPACING_NS:
+            pictures.append(frame)
 
     def _on_timer(self) -> None:
         for topic, pictures in self._pictures.items():
@@ -63,7 +60,3 @@ class PlainNode(Node):
             if isinstance(verdict, Verdict):
                 took_s = time.monotonic() - started
                 self._rewards.publish(reward_message(window, verdict, took_s, self._model.name))
-
-
-def _same(picture: np.ndarray) -> np.ndarray:
-    return picture

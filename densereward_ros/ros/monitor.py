@@ -168,7 +168,7 @@ class Monitor:
             line = f'no reward for {", ".join(camera.topic for camera in cameras)}: {self.last_error}'
         else:
             line = f'while it read ahead, which costs no reward, {self.last_error}'
-        if isinstance(error, OutOfMemory) and len(self.cameras) > 1:
+        if isinstance(error, OutOfMemory) and len(cameras) > 1:
             line += f'; windows scored at once from now on: {self.worker.batch_limit.now}'
         self._log.error(line, throttle_duration_sec=LOG_PERIOD_S)
 
