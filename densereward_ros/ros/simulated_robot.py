@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Iterator, Sequence
 
 import numpy as np
+from action_msgs.msg import GoalInfo
+from action_msgs.srv import CancelGoal
 from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.node import Node
 from rclpy.qos import QoSDurabilityPolicy, QoSProfile, QoSReliabilityPolicy
@@ -16,6 +18,7 @@ from densereward_ros.tabletop.episode import LiveTable
 from densereward_ros.types import REASON_OF_WORD, Reason
 
 RATE = 10.0  # ticks of the world and pictures of its camera a second
+PATIENCE_S = 6.0  # after a cancelled goal, until somebody else would have taken over
 PAUSE_S = 1.5  # between a success and the next task, so that a viewer sees it
 WORDS = tuple(REASON_OF_WORD)
 LATCHED = QoSProfile(
@@ -29,7 +32,9 @@ class SimulatedRobot:
     Adds to the node: `~/task` (std_msgs/String, latched), the task in words, once per task;
     `~/progress` (std_msgs/Float64), the true progress in [0, 1] at each picture; `~/recover`
     (std_srvs/Trigger), which makes the robot retract, go home and try again, and which answers
-    when the arm is home.
+    when the arm is home; `~/work/_action/cancel_goal` (action_msgs/CancelGoal), by which the clients of an
+    action `~/work` would cancel its goals: the arm stops where it is, until it is to recover, or for six
+    seconds at most.
     """
 
     def __init__(self, node: Node, seed: int, mishaps: Sequence[str], loop: bool) -> None:
@@ -49,8 +54,10 @@ class SimulatedRobot:
         # In a group of its own, or the node would answer nothing else until the arm is home.
         node.create_service(
             Trigger, '~/recover', self._on_recover, callback_group=ReentrantCallbackGroup())
+        node.create_service(CancelGoal, '~/work/_action/cancel_goal', self._on_cancel)
         self._recovering: Future | None = None
         self._away = False
+        self._stopped_for = 0  # ticks
         self._table = LiveTable(seed, ())
         self._table_number = 0
 
@@ -65,8 +72,11 @@ class SimulatedRobot:
                 yield count * interval, self._table.render()
                 self._progress_publisher.publish(Float64(data=float(self._table.progress)))
                 count += 1
-                self._table.step()
-                self._notice_home()
+                if self._stopped_for:
+                    self._stopped_for -= 1
+                else:
+                    self._table.step()
+                    self._notice_home()
                 pause -= self._table.done
 
     def _schedule(self) -> Iterator[Reason]:
@@ -84,6 +94,7 @@ class SimulatedRobot:
             if self._table.task != last_task:
                 break
         self._finish_recovery()
+        self._stopped_for = 0
         self._task_publisher.publish(String(data=self._table.task))
         self._node.get_logger().info(f'task: {self._table.task}')
 
@@ -94,10 +105,17 @@ class SimulatedRobot:
             response.message = 'already recovering'
         else:
             self._node.get_logger().info('recovering')
-            self._recovering, self._away = Future(), False
+            self._recovering, self._away, self._stopped_for = Future(), False, 0
             self._table.recover()
             await self._recovering
             response.success, response.message = True, 'the arm is home and tries again'
+        return response
+
+    def _on_cancel(self, _: CancelGoal.Request, response: CancelGoal.Response) -> CancelGoal.Response:
+        if not self._table.done and self._recovering is None:
+            self._node.get_logger().info('goal cancelled: the arm stops')
+            self._stopped_for = round(PATIENCE_S * RATE)
+            response.goals_canceling = [GoalInfo()]
         return response
 
     def _notice_home(self) -> None:

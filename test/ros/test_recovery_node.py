@@ -7,11 +7,16 @@ import time
 from pathlib import Path
 
 import pytest
+from action_msgs.msg import GoalInfo
+from action_msgs.srv import CancelGoal
 from ament_index_python.packages import get_package_prefix
 from diagnostic_msgs.msg import KeyValue
+from sensor_msgs.msg import Image
+from std_msgs.msg import Float64, String
 from std_srvs.srv import Trigger
 
 from densereward_ros.msg import FailureEvent
+from densereward_ros.ros.publications import LATCHED_QOS
 from ros_bench import Client, wait_for
 
 pytestmark = pytest.mark.slow  # together they take most of half a minute
@@ -27,7 +32,21 @@ class Robot:
         self.calls = 0
         self.takes_s = 0.0
         self.succeeds = True
-        self._service = self.client.node.create_service(Trigger, '/recover', self._recover)
+        self.cancels: list[CancelGoal.Request] = []
+        self.cancelled_at: list[float] = []
+        self.refuses = False
+        self._services = [
+            self.client.node.create_service(Trigger, '/recover', self._recover),
+            self.client.node.create_service(CancelGoal, '/pick/_action/cancel_goal', self._cancel)]
+
+    def _cancel(self, request: CancelGoal.Request, response: CancelGoal.Response) -> CancelGoal.Response:
+        self.cancelled_at.append(time.monotonic())
+        self.cancels.append(request)
+        if self.refuses:
+            response.return_code = CancelGoal.Response.ERROR_REJECTED
+        else:
+            response.goals_canceling = [GoalInfo()]
+        return response
 
     def _recover(self, _, response: Trigger.Response) -> Trigger.Response:
         self.calls += 1
@@ -152,6 +171,73 @@ def test_no_robot(controller):
     fail()
     wait_for(lambda: said, 5, 'a complaint')
     assert said[0].key == 'failed' and 'nobody offers the service /recover' in said[0].value
+
+
+def test_the_goal_is_cancelled_before_the_recovery_and_soon(robot, controller):
+    """Every goal of the action (id 0), within half a second of the event, and only then the recovery."""
+    _, said, fail = controller(cancel_action='/pick')
+    latencies = []
+    for number in range(1, 4):
+        began = time.monotonic()
+        fail()
+        wait_for(lambda n=number: len(said) == 3 * n, 5, 'a recovery')
+        latencies.append(robot.cancelled_at[-1] - began)
+    assert keys(said) == ['started', 'cancelled', 'done'] * 3
+    assert said[1].value == '1 goals of /pick'
+    assert all(not any(request.goal_info.goal_id.uuid) for request in robot.cancels)
+    print('event to cancel request:', [f'{1000 * latency:.1f} ms' for latency in latencies])
+    assert max(latencies) < 0.5 and robot.calls == 3
+
+
+def test_a_goal_that_runs_on_is_not_recovered_from(robot, controller):
+    """Two that move one arm are worse than a failure: no recovery, and it says so."""
+    robot.refuses = True
+    _, said, fail = controller(cancel_action='/pick')
+    fail()
+    wait_for(lambda: len(said) == 2, 5, 'the refusal')
+    assert (said[1].key, said[1].value) == ('failed', '/pick does not cancel its goals (code 1)')
+    time.sleep(0.3)
+    assert robot.calls == 0
+
+
+def test_giving_up_leaves_no_goal_running(robot, controller):
+    """The last thing that it does for a task is to cancel, and then it is silent about that task."""
+    _, said, fail = controller(cancel_action='/pick', max_retries='1')
+    fail()
+    wait_for(lambda: len(said) == 3, 5, 'the only retry')
+    fail()
+    wait_for(lambda: len(said) == 5, 5, 'the end')
+    fail()
+    time.sleep(0.5)
+    assert keys(said) == ['started', 'cancelled', 'done', 'cancelled', 'gave_up']
+    assert len(robot.cancels) == 2 and robot.calls == 1
+
+
+def test_an_action_that_nobody_offers(robot, controller):
+    """Without it the goal cannot be stopped: no recovery, and the budget is kept."""
+    _, said, fail = controller(cancel_action='/place', max_retries='1')
+    for count in (1, 2):
+        fail()
+        wait_for(lambda n=count: len(said) == n, 5, 'a complaint')
+        assert 'nobody offers the service /place/_action/cancel_goal' in said[-1].value
+    assert keys(said) == ['failed', 'failed'] and robot.calls == 0
+
+
+def test_the_simulated_world_recovers(client, controller, processes):
+    """The demo's own robot misses its block; one event later its goal is cancelled and the task gets done."""
+    processes([
+        CONTROLLER.with_name('camera_player'), '--ros-args', '-p', 'rate:=40.0', '-p', 'mishaps:=[miss]',
+        '-p', 'wait_for_subscribers:=1', '-r', '~/recover:=/recover'])
+    progress = client.listen(Float64, '/camera_player/progress')
+    tasks = client.listen(String, '/camera_player/task', LATCHED_QOS)
+    process, said, fail = controller(cancel_action='/camera_player/work')
+    client.listen(Image, '/camera/image_raw')  # the world waits for somebody to watch
+    wait_for(lambda: len(progress) > 2, 30, 'a world')
+    wait_for(lambda: progress[-1].data < max(p.data for p in progress) - 0.1, 30, 'a miss')
+    fail(task=tasks[0].data)
+    wait_for(lambda: 'done' in keys(said), 30, 'the recovery')
+    assert keys(said) == ['started', 'cancelled', 'done']
+    wait_for(lambda: progress[-1].data > 0.999, 30, 'the task to be done')
 
 
 def test_ctrl_c(controller):

@@ -60,5 +60,6 @@ def demo_processes(source: str, task: str, subscribers: int) -> list[DemoProcess
         DemoProcess('camera_player', camera, {'~/task': 'reward_node/task'} if simulated else {}),
     ]
     if simulated:
-        processes.append(DemoProcess('recovery_node', {}, {'recover': 'camera_player/recover'}))
+        processes.append(DemoProcess(
+            'recovery_node', {'cancel_action': 'camera_player/work'}, {'recover': 'camera_player/recover'}))
     return processes

@@ -103,7 +103,7 @@ class DemoRecord:
             start, text = self._recovery
             self.recoveries.append(Span(start, now, text.split(': ')[-1]))
             self._recovery = None
-        kind = 'recovery' if key in ('started', 'done') else 'problem'
+        kind = 'recovery' if key in ('started', 'cancelled', 'done') else 'problem'
         self.news.append((now, kind, f'recovery {key.replace("_", " ")}   {value}'))
 
     def rate(self) -> float:
