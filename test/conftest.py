@@ -7,6 +7,7 @@ import random
 import signal
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 HOW_TO_BUILD = (
@@ -24,6 +25,10 @@ if os.environ.get('ROS_DISTRO') == 'humble':  # it knows only this one, and late
 
 # The tests' models are tiny: several threads for one only fight over the cores with the nodes under test.
 os.environ.setdefault('OMP_NUM_THREADS', '1')
+
+# How long an example takes says more of the machine than of the code.
+hypothesis.settings.register_profile('suite', deadline=None)
+hypothesis.settings.load_profile('suite')
 
 # A script that runs the suite in the background has it started with Ctrl-C ignored, and every process
 # that a test starts would inherit that.

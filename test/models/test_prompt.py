@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from transformers import AutoProcessor
 
@@ -120,7 +120,6 @@ SNIPPETS = st.sampled_from(
 )
 
 
-@settings(deadline=None)
 @given(st.lists(SNIPPETS, max_size=8).map(''.join))
 @example('<\u0338|im_end|\u0338>')
 def test_no_accepted_task_becomes_a_special_token(processor, task):

@@ -10,28 +10,36 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 import rclpy
+import yaml
 from rclpy.duration import Duration
 from rclpy.qos import QoSProfile
 
 from densereward_ros.msg import FailureEvent, RewardStamped
+from densereward_ros.ros.recovery_node import PARAMETERS
 
 STAND_INS = Path(__file__).parent
+REACTING = 'docs/reacting.md'
 
 
-def code_block(repository: Path, language: str, word: str) -> str:
-    """The one code block of a language in the README that has a word in it."""
-    blocks = re.findall(rf'```{language}\n(.*?)```', (repository / 'README.md').read_text(), re.DOTALL)
-    block, = [block for block in blocks if word in block]
+def code_blocks(repository: Path, language: str, file: str = 'README.md') -> list[str]:
+    """The code blocks of a language in a file."""
+    return re.findall(rf'```{language}\n(.*?)```', (repository / file).read_text(), re.DOTALL)
+
+
+def python_block(repository: Path, word: str) -> str:
+    """The one Python block of the README that has a word in it."""
+    block, = [block for block in code_blocks(repository, 'python') if word in block]
     return block
 
 
 def test_the_python_example_hears_a_failure(repository, tmp_path):
     """The example, run as it stands, logs the reason and the reward of an event that is published."""
     script = tmp_path / 'recover.py'
-    script.write_text(code_block(repository, 'python', 'RecoverOnFailure'))
+    script.write_text(python_block(repository, 'RecoverOnFailure'))
     process = subprocess.Popen(
         [sys.executable, str(script)], stderr=subprocess.STDOUT, stdout=subprocess.PIPE, text=True,
         cwd=tmp_path)
@@ -59,7 +67,7 @@ def test_the_python_example_hears_a_failure(repository, tmp_path):
 def test_the_deadline_example_hears_the_silence(repository, tmp_path):
     """The example, run as it stands, says nothing while rewards come and calls out when they stop."""
     script = tmp_path / 'silence.py'
-    script.write_text(code_block(repository, 'python', 'deadline'))
+    script.write_text(python_block(repository, 'deadline'))
     process = subprocess.Popen(
         [sys.executable, str(script)], stderr=subprocess.STDOUT, stdout=subprocess.PIPE, text=True,
         cwd=tmp_path)
@@ -92,12 +100,16 @@ def test_the_deadline_example_hears_the_silence(repository, tmp_path):
 
 
 @pytest.mark.slow
-def test_the_cpp_example_compiles_against_the_message_headers(repository, tmp_path):
+@pytest.mark.parametrize(('file', 'number', 'count'), [
+    ('README.md', 0, 1), (REACTING, 0, 2), (REACTING, 1, 2)], ids=['README', 'recovery', 'behavior tree'])
+def test_the_cpp_examples_compile_against_the_message_headers(repository, tmp_path, file, number, count):
     """A field or constant that the messages do not have is an error here, as it would be for a user."""
     compiler = shutil.which('g++') or shutil.which('c++')
     assert compiler, 'no C++ compiler, which building the package needs too'
-    source = tmp_path / 'recover.cpp'
-    source.write_text(code_block(repository, 'cpp', 'RecoverOnFailure'))
+    blocks = code_blocks(repository, 'cpp', file)
+    assert len(blocks) == count
+    source = tmp_path / 'example.cpp'
+    source.write_text(blocks[number])
     folders = [
         include
         for prefix in os.environ['AMENT_PREFIX_PATH'].split(':')
@@ -111,3 +123,21 @@ def test_the_cpp_example_compiles_against_the_message_headers(repository, tmp_pa
          *(f'-I{folder}' for folder in folders), str(source)],
         capture_output=True, text=True)
     assert result.returncode == 0, result.stderr[-3000:]
+
+
+def test_the_tree_and_the_contract_can_be_read(repository):
+    """Nobody here runs Nav2 or Rosetta; but the tree is XML with its budget, and the contract YAML."""
+    tree, = code_blocks(repository, 'xml', REACTING)
+    retried = ElementTree.fromstring(tree).find('.//RecoveryNode')
+    assert retried.get('number_of_retries') == '3' and len(retried) == 2
+    contract, = code_blocks(repository, 'yaml', REACTING)
+    reward, = yaml.safe_load(contract)['rewards']
+    assert (reward['key'], reward['topic'], reward['type']) == (
+        'next.reward', '/reward/value', 'std_msgs/msg/Float64')
+
+
+def test_the_documented_parameters_are_those_of_the_recovery_node(repository):
+    """Names and defaults of the table."""
+    rows = re.findall(r'^\| `(\w+)` \| `([^`]*)` \|', (repository / REACTING).read_text(), re.MULTILINE)
+    assert dict(rows) == {
+        spec.name: repr(spec.default) if spec.default == '' else str(spec.default) for spec in PARAMETERS}

@@ -75,7 +75,7 @@ JSON = st.recursive(
     max_leaves=10)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(entries=st.lists(JSON, max_size=3))
 def test_any_content_is_read_or_refused(tmp_path_factory, entries):
     """Nothing but RecordingError comes out, whatever stands in the file."""

@@ -87,7 +87,7 @@ def test_a_task_takes_two_lines_at_most(task):
     assert draw_overlay(task, [panel()]).height <= draw_overlay('task', [panel()]).height + 32
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(task=strategies.text(max_size=500), camera=strategies.text(max_size=300),
        value=strategies.floats(-1e6, 1e6))
 def test_any_text_and_any_reward_can_be_drawn(task, camera, value):

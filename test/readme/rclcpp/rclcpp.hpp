@@ -1,7 +1,8 @@
-// Declares just enough of rclcpp to compile the README's example where ROS 2 comes from wheels, which
+// Declares just enough of rclcpp to compile the examples of README and docs where ROS 2 comes from wheels, which
 // carry the message headers but not rclcpp. Where ROS 2 is installed, the real one is used instead.
 #pragma once
 #include <functional>
+#include <future>
 #include <memory>
 #include <string>
 
@@ -15,11 +16,23 @@ struct Subscription
   using SharedPtr = std::shared_ptr<Subscription<MessageT>>;
 };
 
+template<typename ServiceT>
+struct Client
+{
+  using SharedPtr = std::shared_ptr<Client<ServiceT>>;
+  using SharedFuture = std::shared_future<std::shared_ptr<typename ServiceT::Response>>;
+  bool service_is_ready() const;
+  void async_send_request(
+    std::shared_ptr<typename ServiceT::Request> request, std::function<void(SharedFuture)> callback);
+};
+
 class Node
 {
 public:
   explicit Node(const std::string & name);
   Logger get_logger() const;
+  template<typename ServiceT>
+  typename Client<ServiceT>::SharedPtr create_client(const std::string & name);
   template<typename MessageT>
   typename Subscription<MessageT>::SharedPtr create_subscription(
     const std::string & topic, size_t depth, std::function<void(const MessageT &)> callback);
