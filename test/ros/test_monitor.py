@@ -484,6 +484,46 @@ def test_a_change_of_resolution_in_flight_is_no_fault(start_node, client):
     assert [frame.image.shape for frame in model.windows[-1].frames] == [(48, 64, 3), (48, 64, 3), (1, 1, 3)]
 
 
+def test_a_change_of_encoding_in_flight_is_no_fault(start_node, client, log):
+    """Colour, grey, a mosaic and sixteen bits on one topic; the model sees the colours of each."""
+    model = ScriptedModel()
+    here = start_node(model)
+    activate(client)
+    camera = here.camera(client)
+    red, grey = np.full((4, 6, 3), (200, 40, 90), np.uint8), np.full((4, 6), 90, np.uint8)
+    mosaic = np.array([[200, 40], [40, 90]] * 2, np.uint8)[:, [0, 1] * 3]
+    forms = [
+        ('rgb8', red), ('bgr8', red[..., ::-1]), ('mono8', grey), ('bayer_rggb8', mosaic),
+        ('rgba16', np.dstack([red, grey]).astype('<u2') * 256)]
+    for i, (encoding, numbers) in enumerate(forms):
+        numbers = np.ascontiguousarray(numbers)
+        camera.send((100 + i) * NS_PER_S, encoding=encoding, step=numbers.strides[0], data=numbers.tobytes())
+        wait_for(lambda n=i: len(model.windows) >= n - 1)
+    frames = {frame.stamp_ns // NS_PER_S - 100: frame for window in model.windows for frame in window.frames}
+    colours = [tuple(frames[i].image[1, 1].tolist()) for i in range(5)]
+    assert colours == [(200, 40, 90), (200, 40, 90), (90, 90, 90), (200, 40, 90), (200, 40, 90)]
+    assert log('WARN') == []
+
+
+def test_each_camera_that_sends_depth_is_refused_in_a_line_of_its_own(start_node, client, log):
+    """Two depth topics chosen by mistake, ten images of each: two lines, and both in the diagnostics."""
+    here = start_node(image_topics=['/left', '/right'])
+    activate(client)
+    cameras = [here.camera(client, topic) for topic in ('/left', '/right')]
+    rewards = client.listen(RewardStamped, '/reward')
+    for i in range(10):
+        for camera in cameras:
+            camera.send((100 + i) * NS_PER_S, encoding='16UC1')
+    wait_for(lambda: all(camera.undecodable >= 3 for camera in here.node._monitor.cameras))
+    diagnostics = client.listen(DiagnosticArray, '/diagnostics')
+    wait_for(lambda: diagnostics)
+    why = 'the encoding is 16UC1: depth or other measurements; allowed: colour and grey images'
+    assert sorted(log('WARN')) == [f'{topic}: image dropped: {why}' for topic in ('/left', '/right')]
+    assert {(s.level, s.message) for s in camera_statuses(diagnostics[-1]).values()} == {
+        (DiagnosticStatus.ERROR, f'no reward: {why}')}
+    assert rewards == []
+
+
 def test_a_bag_that_starts_over_goes_on_giving_rewards(start_node, client):
     """The stamps jump 94 s back: no window across the jump, rewards again after three frames."""
     here = start_node()
