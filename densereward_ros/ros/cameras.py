@@ -31,7 +31,7 @@ class Camera:
         self.undecodable = 0
         self.last_image_error = ''
         self.wrong_type = ''
-        self.clock = ClockCheck(max_frame_age)
+        self.clock = ClockCheck()
         self.last_verdict: Verdict | None = None
         self.watch = StuckWatch()
         self._last_received_ns: int | None = None

@@ -8,17 +8,19 @@ from rclpy.clock import Clock
 
 from densereward_ros.ros.messages import NS_PER_S
 
+# What is less apart may have been on its way that long.
+LIMIT_S = 1.0
+
 
 class ClockCheck:
     """Compares the stamps of one camera with the time at their arrival.
 
-    limit_s: seconds apart that pass for the same time. offset_s: how far the last stamp lay behind the
-    node's clock, negative when ahead; None before the first, and while simulated time has not begun.
+    offset_s: how far the last stamp lay behind the node's clock, negative when ahead; None before the first,
+    and while simulated time has not begun.
     """
 
-    def __init__(self, limit_s: float) -> None:
+    def __init__(self) -> None:
         self.offset_s: float | None = None
-        self._limit_s = limit_s
         self._told = False
 
     def complaint(self, stamp_ns: int, clock: Clock) -> str:
@@ -29,7 +31,7 @@ class ClockCheck:
         now_ns = clock.now().nanoseconds
         simulated = clock.ros_time_is_active
         self.offset_s = None if simulated and now_ns == 0 else (now_ns - stamp_ns) / NS_PER_S
-        if self._told or self.offset_s is None or abs(self.offset_s) <= self._limit_s:
+        if self._told or self.offset_s is None or abs(self.offset_s) <= LIMIT_S:
             return ''
         self._told = True
         ours = 'the simulated time of /clock' if simulated else "this machine's clock"

@@ -156,7 +156,7 @@ def test_a_camera_with_another_clock_gives_rewards_and_one_warning(start_node, c
 
 
 def test_a_camera_in_step_with_this_machine_gives_no_warning(start_node, client, log):
-    """A delay below max_frame_age is transport, not another clock."""
+    """Half a second is transport, not another clock."""
     here = start_node()
     activate(client)
     camera, rewards = here.camera(client), client.listen(RewardStamped, '/reward')
@@ -213,11 +213,11 @@ def test_a_camera_that_dies_ends_the_rewards_whatever_its_stamps_say(start_node,
 
 
 def test_the_check_tells_once_and_not_before_simulated_time_begins():
-    """The limit itself is agreement."""
+    """Less than a second apart is agreement."""
     now_ns = ROSClock().now().nanoseconds
-    check = ClockCheck(2.0)
+    check = ClockCheck()
     assert check.offset_s is None
-    assert check.complaint(now_ns - NS_PER_S, ROSClock()) == ''
-    assert check.offset_s == pytest.approx(1.0, abs=0.5)
+    assert check.complaint(now_ns - NS_PER_S // 4, ROSClock()) == ''
+    assert check.offset_s == pytest.approx(0.25, abs=0.2)
     assert 'ahead of' in check.complaint(now_ns + HOUR_NS, ROSClock())
     assert check.complaint(now_ns + HOUR_NS, ROSClock()) == ''
