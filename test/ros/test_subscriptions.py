@@ -109,6 +109,20 @@ def test_the_graph_decides_where_the_camera_is_up(start_node, client, drivers):
     drivers.film(lambda: {reward.camera for reward in rewards} == {'/front', '/odd/compressed'})
 
 
+def test_a_camera_that_comes_late_with_another_type_than_its_name_says_is_heard(
+        start_node, client, drivers, log):
+    """The node runs first, and guesses; it then follows the driver."""
+    model = ScriptedModel()
+    here = start_node(model, image_topics=['/front', '/odd/compressed'])
+    activate(client)
+    drivers.start(CompressedImage, '/front')
+    drivers.start(Image, '/odd/compressed')
+    drivers.film(lambda: {window.camera for window in model.windows} == {'/front', '/odd/compressed'})
+    assert {window.camera: int(window.newest.image[0, 0, 0]) for window in model.windows} == {
+        '/front': 100, '/odd/compressed': 200}
+    assert log('ERROR') == here.errors == []
+
+
 def test_raw_and_compressed_cameras_are_scored_together(start_node, client, drivers):
     """By their names before they are up; both reach the model in one batch, and the diagnostics show both."""
     model = ScriptedModel(delay_s=0.1)
