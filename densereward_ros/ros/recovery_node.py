@@ -103,7 +103,7 @@ class RecoveryNode(Node):
             if result.return_code not in CANCELLED:
                 self._tell('failed', f'{self._action} does not cancel its goals (code {result.return_code})')
                 return
-            self._tell('cancelled', f'{len(result.goals_canceling)} goals of {self._action}')
+            self._tell('cancelled', f'goals of {self._action}: {len(result.goals_canceling)}')
             go_on()
 
         # The goal id 0 at the time 0 stands for every goal.

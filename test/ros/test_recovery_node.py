@@ -183,7 +183,7 @@ def test_the_goal_is_cancelled_before_the_recovery_and_soon(robot, controller):
         wait_for(lambda n=number: len(said) == 3 * n, 5, 'a recovery')
         latencies.append(robot.cancelled_at[-1] - began)
     assert keys(said) == ['started', 'cancelled', 'done'] * 3
-    assert said[1].value == '1 goals of /pick'
+    assert said[1].value == 'goals of /pick: 1'
     assert all(not any(request.goal_info.goal_id.uuid) for request in robot.cancels)
     print('event to cancel request:', [f'{1000 * latency:.1f} ms' for latency in latencies])
     assert max(latencies) < 0.5 and robot.calls == 3
