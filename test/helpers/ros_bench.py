@@ -37,7 +37,7 @@ CAMERA_QOS = QoSProfile(depth=5, reliability=QoSReliabilityPolicy.RELIABLE)
 Outcome = Verdict | MalformedReply | Exception
 
 
-def wait_for(condition: Callable[[], object], timeout_s: float = 15.0, what: str = '') -> object:
+def wait_for(condition: Callable[[], object], timeout_s: float = 60.0, what: str = '') -> object:
     """Poll until the condition holds, and return what it gave; fails the test after timeout_s."""
     deadline = time.monotonic() + timeout_s
     while not (found := condition()):
@@ -144,13 +144,13 @@ class Client:
         wait_for(publisher.get_subscription_count, what=f'a subscription to {topic}')
         return publisher
 
-    def call(self, kind: type, service: str, request: object, timeout_s: float = 15.0) -> object:
+    def call(self, kind: type, service: str, request: object, timeout_s: float = 60.0) -> object:
         """The answer of a service."""
         future = self.call_async(kind, service, request, timeout_s)
         wait_for(future.done, timeout_s, f'an answer from {service}')
         return future.result()
 
-    def call_async(self, kind: type, service: str, request: object, timeout_s: float = 15.0) -> Future:
+    def call_async(self, kind: type, service: str, request: object, timeout_s: float = 60.0) -> Future:
         """Send a request; the answer is the future's result."""
         client = self._clients.get(service)
         if client is None:
