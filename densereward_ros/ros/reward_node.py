@@ -319,8 +319,10 @@ class RewardNode(LifecycleNodeMixin, Node):
 
     def _tell_thresholds(self, model: str) -> None:
         file, found = self._value('thresholds'), self._thresholds
+        adding_up = self._value('fusion') == 'any' and len(self._value('image_topics')) > 1
         self.get_logger().info(
-            f'thresholds of {file}: at most {found.false_alarms:.1%} of successful episodes with an event')
+            f'thresholds of {file}: at most {found.false_alarms:.1%} of successful episodes with an event'
+            + (', from each camera' if adding_up else ''))
         if found.model != model:
             self.get_logger().warning(
                 f'thresholds of {file} were calibrated for the model {found.model}, and this is {model}: '

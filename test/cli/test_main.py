@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import runpy
 import subprocess
 import sys
 import time
@@ -94,3 +95,8 @@ def test_outcomes_become_exit_codes(outcome, code, err, monkeypatch, capsys):
     monkeypatch.setattr(cli.download, 'run', run)
     assert cli.main(['download']) == code
     assert capsys.readouterr().err == err
+
+
+def test_the_installed_script_may_be_read_by_a_process_that_it_starts(repository):
+    """multiprocessing's spawn runs the main file again in every child; that must not start the command there."""
+    runpy.run_path(str(repository / 'scripts' / 'densereward'), run_name='__mp_main__')
