@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from densereward_ros import __version__
 from densereward_ros.cli import calibrate, compare, download, evaluate_demo, evaluate_events, train_demo
-from densereward_ros.events.calibration import CalibrationError
+from densereward_ros.events.conformal import CalibrationError
 from densereward_ros.models.base import ModelError
 from densereward_ros.recordings.base import RecordingError
 

@@ -58,6 +58,7 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Score, calibrate, write, print. Raises CalibrationError, RecordingError and ModelError."""
     from densereward_ros.events import calibration, thresholds
+    from densereward_ros.events.conformal import CalibrationError
     from densereward_ros.events.settings import DEFAULTS
     from densereward_ros.recordings.labels import read_labels
 
@@ -68,7 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
             DEFAULTS, confirmations=arguments.confirmations,
             confirmation_window=arguments.confirmation_window)
     except ValueError as error:
-        raise calibration.CalibrationError(str(error)) from None
+        raise CalibrationError(str(error)) from None
     # What cannot be promised is said before an hour of scoring, not after it.
     successes = sum(recording.success for recording in labelled)
     calibration.check_promise(successes, arguments.false_alarms, len(rules) or 1)

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import Sequence
 
-from densereward_ros.events.conformal import conformal_threshold, scores_needed
+from densereward_ros.events.conformal import CalibrationError, conformal_threshold, scores_needed
 from densereward_ros.events.detector import FailureDetector
 from densereward_ros.events.evidence import DropEvidence, WordEvidence
 from densereward_ros.events.settings import RANGES, DetectorSettings
@@ -14,10 +14,6 @@ from densereward_ros.types import FAILURES, FailureEvent, Verdict, Window
 
 RULES = ('words', 'drop')
 _STEPS = 10_000  # thresholds are rounded up to a ten-thousandth
-
-
-class CalibrationError(ValueError):
-    """A promise that cannot be kept; the text is one line for the user."""
 
 
 @dataclass(frozen=True)

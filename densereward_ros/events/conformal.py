@@ -9,6 +9,10 @@ from typing import Sequence
 _ROUNDING = 1e-9
 
 
+class CalibrationError(ValueError):
+    """A promise that cannot be kept; the text is one line for the user."""
+
+
 def scores_needed(chance: float) -> int:
     """The fewest scores that can promise it: ceil(1 / chance) - 1. chance: in (0, 1)."""
     return max(1, math.ceil(1 / chance - _ROUNDING) - 1)

@@ -98,5 +98,5 @@ def test_outcomes_become_exit_codes(outcome, code, err, monkeypatch, capsys):
 
 
 def test_the_installed_script_may_be_read_by_a_process_that_it_starts(repository):
-    """multiprocessing's spawn runs the main file again in every child; that must not start the command there."""
+    """multiprocessing's spawn runs the main file again in every child: no command may start there."""
     runpy.run_path(str(repository / 'scripts' / 'densereward'), run_name='__mp_main__')

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest
 
 from densereward_ros.events.calibration import (
-    CalibrationError,
     JudgedEpisode,
     calibrate,
     check_promise,
@@ -21,6 +20,7 @@ from densereward_ros.events.calibration import (
     rules_of,
     score,
 )
+from densereward_ros.events.conformal import CalibrationError
 from densereward_ros.events.settings import DEFAULTS
 from densereward_ros.tabletop.event_evaluation import CALIBRATION, CHECK
 from densereward_ros.tabletop.event_figures import CALIBRATE
