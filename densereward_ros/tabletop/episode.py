@@ -126,8 +126,12 @@ def record(seed: int | Sequence[int], mishaps: Sequence[Reason] = (), held_out: 
 
 
 def random_mishaps(rng: np.random.Generator) -> tuple[Reason, ...]:
-    """A quarter of episodes go well; the others suffer one mishap, or two."""
+    """A quarter of episodes go well; the others suffer one mishap, or two, most often a stall.
+
+    Stalls are learnt last: no single frame gives them away.
+    """
     if rng.random() < 0.25:
         return ()
+    choices = (*FAILURES, Reason.SMOOTH)
     count = 1 + int(rng.random() < 0.25)
-    return tuple(FAILURES[i] for i in rng.integers(len(FAILURES), size=count))
+    return tuple(choices[i] for i in rng.integers(len(choices), size=count))

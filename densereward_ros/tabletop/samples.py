@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Iterator
+from typing import Iterator, Sequence
 
 import numpy as np
 
@@ -19,11 +19,11 @@ WINDOWS = FRAMES - FRAMES_PER_WINDOW + 1
 FRAME_TARGETS = 3 + 4 * len(COLOURS)
 CELL = 32  # pixels of the picture to a token
 KINDS = 1 + 2 * len(COLOURS)  # the gripper, blocks by colour, plates by colour
-WINDOW_TARGETS = 9
+WINDOW_TARGETS = 13
 
 _CHUNKS_OF_AN_EPISODE = 10
 _BUFFER = 500
-_OTHER_TASK = 0.5
+_OTHER_PLATE, _OTHER_BLOCK = 0.2, 0.2  # shares of questions about a task that is not the robot's
 
 
 @dataclass(frozen=True)
@@ -90,12 +90,12 @@ def _cut(episode: Episode, rng: np.random.Generator) -> Chunk:
     ticks = [start + SPACING_TICKS * k for k in range(FRAMES)]
     tasks, reasons, rewards, targets = [], [], [], []
     for tick in ticks[FRAMES_PER_WINDOW - 1 :]:
-        goal = _other_task(episode, rng) if rng.random() < _OTHER_TASK else episode.goal
+        goal = _asked(episode, rng)
         reason, reward = (values[tick] for values in episode.truth(goal))
         tasks.append(goal.text(int(rng.integers(len(PHRASINGS)))))
         reasons.append(reason)
         rewards.append(reward)
-        targets.append(_window_target(episode.views[tick - SPAN], episode.views[tick], goal))
+        targets.append(_window_target(episode.views[tick - SPAN : tick + 1 : SPACING_TICKS], goal))
     return Chunk(
         pictures=np.stack([episode.picture(tick) for tick in ticks]),
         tasks=tasks,
@@ -107,11 +107,20 @@ def _cut(episode: Episode, rng: np.random.Generator) -> Chunk:
     )
 
 
-def _other_task(episode: Episode, rng: np.random.Generator) -> Task:
-    """Any task of the scene."""
-    blocks = [thing.colour for thing in episode.views[0].things if thing.kind == 'block']
-    plates = [thing.colour for thing in episode.views[0].things if thing.kind == 'plate']
-    return Task(blocks[rng.integers(len(blocks))], plates[rng.integers(len(plates))])
+def _asked(episode: Episode, rng: np.random.Generator) -> Task:
+    """Mostly the episode's own task; else one of the scene with another plate, or with another block."""
+    goal, dice = episode.goal, rng.random()
+
+    def other(kind: str, colour: str) -> str:
+        colours = [t.colour for t in episode.views[0].things if t.kind == kind and t.colour != colour]
+        return colours[rng.integers(len(colours))]
+
+    if dice < _OTHER_PLATE:
+        return Task(goal.block, other('plate', goal.plate))
+    if dice < _OTHER_PLATE + _OTHER_BLOCK:
+        plate = goal.plate if rng.random() < 0.5 else other('plate', goal.plate)
+        return Task(other('block', goal.block), plate)
+    return goal
 
 
 def _frame_target(view: Snapshot) -> np.ndarray:
@@ -143,7 +152,9 @@ def _cell_target(view: Snapshot) -> np.ndarray:
     return target.reshape(rows * columns, KINDS, 3)
 
 
-def _window_target(oldest: Snapshot, newest: Snapshot, goal: Task) -> np.ndarray:
+def _window_target(views: Sequence[Snapshot], goal: Task) -> np.ndarray:
+    """views: the window's three."""
+    oldest, middle, newest = views
     block, plate = newest.find('block', goal.block), newest.find('plate', goal.plate)
     before = oldest.find('block', goal.block)
     return np.array(
@@ -155,8 +166,19 @@ def _window_target(oldest: Snapshot, newest: Snapshot, goal: Task) -> np.ndarray
             (newest.z - oldest.z) / 32,
             (block.x - before.x) / 32,
             (newest.gap - oldest.gap) / OPEN,
+            # A shaking arm is where it was in the newest frame, but not in the middle one.
+            (middle.x - oldest.x) / 16,
+            (newest.x - middle.x) / 16,
+            _stillness(oldest, middle),
+            _stillness(middle, newest),
             np.clip((block.x - plate.x) / 32, -1, 1),
             float(newest.held is not None and newest.things[newest.held] == block),
         ],
         np.float32,
     )
+
+
+def _stillness(before: Snapshot, after: Snapshot) -> float:
+    """1 where the gripper did not move between two frames, and about 0 beyond a few pixels."""
+    way = abs(after.x - before.x) + abs(after.z - before.z) + abs(after.gap - before.gap)
+    return float(np.exp(-way / 2))

@@ -21,16 +21,19 @@ from densereward_ros.models.prompt import build_messages, read_system_prompt
 from densereward_ros.models.reply import format_reply
 from densereward_ros.tabletop.checkpoint import build_model, save_weights, write_texts
 from densereward_ros.tabletop.network import Network
+from densereward_ros.tabletop.optimiser import Muon
 from densereward_ros.tabletop.samples import FRAME_TARGETS, KINDS, WINDOW_TARGETS, WINDOWS, Chunk, chunks
 from densereward_ros.types import FRAMES_PER_WINDOW
 
 CHUNKS_OF_A_BATCH = 4  # and twice as many in the second half, when gradients must be less noisy
 PEAK_RATE = 1.2e-3
+MATRIX_RATE = 5e-3  # of the matrices that Muon moves
 WARM_UP = 0.03  # of the whole time
 AVERAGING = 0.998  # the checkpoint is a running average of the weights of about the last 500 steps
 # How much each token of '<think>\nWORD\n</think>\n\n0.374<|im_end|>' counts: hardly any model can learn
 # the third decimal.
 TOKEN_WEIGHTS = (0.2, 0.2, 3.0, 0.2, 0.2, 0.2, 2.0, 0.2, 2.0, 1.0, 0.3, 0.2)
+DECIDING = (2, 8)  # where the word and the tenths are about to be written
 AUXILIARY = 3.0
 NAMED_BLOCK, NAMED_PLATE = (0, 1, 5), (2,)  # of a window's targets, those that one word decides
 SEEN_WEIGHT = 4.0  # few of a picture's parts hold any one thing
@@ -119,7 +122,7 @@ class Trainer:
         hidden = self.model.config.text_config.hidden_size
         # Heads that say what is where: from each of a frame's tokens, from what the language model has read
         # when an image ends, from the words that name the block and the plate, and from where it is about to
-        # reply. They teach it to look, and are thrown away.
+        # decide. They teach it to look, and are thrown away.
         self.cell_head = nn.Linear(hidden, KINDS * 3)
         self.summary_head = nn.Linear(hidden, FRAME_TARGETS)
         self.block_head = nn.Linear(hidden, len(NAMED_BLOCK))
@@ -133,10 +136,20 @@ class Trainer:
             *self.plate_head.parameters(),
             *self.window_head.parameters(),
         ]
-        decayed = [p for p in self.parameters if p.ndim > 1]
-        plain = [p for p in self.parameters if p.ndim <= 1]
-        self.optimiser = torch.optim.AdamW(
-            [{'params': decayed, 'weight_decay': 0.05}, {'params': plain, 'weight_decay': 0.0}],
+        # The three mergers' large matrices would cost Muon more than they gain from it.
+        hidden_matrices = [
+            p
+            for name, p in self.model.named_parameters()
+            if p.ndim == 2 and min(p.shape) == hidden and 'embed' not in name
+        ]
+        moved = {id(p) for p in hidden_matrices}
+        rest = [p for p in self.parameters if id(p) not in moved]
+        self.muon = Muon(hidden_matrices)
+        self.adam = torch.optim.AdamW(
+            [
+                {'params': [p for p in rest if p.ndim > 1], 'weight_decay': 0.05},
+                {'params': [p for p in rest if p.ndim <= 1], 'weight_decay': 0.0},
+            ],
             lr=PEAK_RATE,
             betas=(0.9, 0.98),
             fused=True,
@@ -147,7 +160,7 @@ class Trainer:
 
     def step(self, batch: list[Chunk], share: float) -> dict[str, float]:
         """One step; share: how much of the time has passed, in [0, 1]. Returns the losses and hit rates."""
-        for group in self.optimiser.param_groups:
+        for group in self.adam.param_groups:
             group['lr'] = PEAK_RATE * _schedule(share)
         pictures = np.concatenate([chunk.pictures for chunk in batch])
         features, deep = self.network.see(self.encoder.pixels(pictures))
@@ -174,12 +187,16 @@ class Trainer:
         asked = torch.from_numpy(np.concatenate([chunk.window_targets for chunk in batch]))
         block = _masked_loss(self.block_head(things[:, 0]), asked[:, NAMED_BLOCK])
         plate = _masked_loss(self.plate_head(things[:, 1]), asked[:, NAMED_PLATE])
-        what = _masked_loss(self.window_head(states[:, 0]), asked)
+        what = _masked_loss(
+            self.window_head(states[:, DECIDING]), asked[:, None].expand(-1, len(DECIDING), -1)
+        )
         loss = reply_loss + AUXILIARY * (where + where_read + block + plate + what)
-        self.optimiser.zero_grad(set_to_none=True)
+        for parameter in self.parameters:
+            parameter.grad = None
         loss.backward()
         nn.utils.clip_grad_norm_(self.parameters, 1.0)
-        self.optimiser.step()
+        self.adam.step()
+        self.muon.step(MATRIX_RATE * _schedule(share))
         self.steps += 1
         keep = min(AVERAGING, self.steps / (self.steps + 10))
         with torch.no_grad():
