@@ -27,6 +27,7 @@ from densereward_ros.types import FAILURES, Reason
 FALSE_ALARMS = 0.05
 # What `densereward calibrate` starts from.
 CALIBRATE = replace(DEFAULTS, confirmation_window=3)
+SINGLE = replace(DEFAULTS, confirmations=1)
 # An event is of a failure when it comes within a window's span before it (a window shows a stall before it
 # is all stall) and two seconds after it.
 EARLY, LATE = SPAN, round(2.0 / TICK)
@@ -57,12 +58,14 @@ def figures(
     """Every figure. calibration, check: successful episodes, apart from one another and from the held-out."""
     calibrated = calibrate(calibration, FALSE_ALARMS, CALIBRATE)
     before, after = (_of_detector(held_out, settings) for settings in (DEFAULTS, calibrated))
-    single = _of_detector(held_out, replace(DEFAULTS, confirmations=1))
+    single = _of_detector(held_out, SINGLE)
+    sure = _of_detector(held_out, calibrate(calibration, FALSE_ALARMS, SINGLE))
     level = _best(held_out, lambda one, value: _crossings(one.cameras[0], value))
     fall = _best(held_out, lambda one, value: _drops(one.cameras[0], value))
     results = {
         'before_calibration': _figures(before),
         'after_calibration': _figures(after),
+        'after_calibration_of_single_verdicts': _figures(sure),
         'single_verdict_words': _figures(single),
         'reward_threshold': {
             'level': level, **_figures(_outcomes(held_out, lambda one: _crossings(one.cameras[0], level)))},
@@ -134,13 +137,16 @@ def _drops(episode: JudgedEpisode, fall: float) -> list[Told]:
 
 
 def _fusions(watched: Sequence[Watched]) -> dict:
-    """What each fusion makes of several cameras; None where no episode had them."""
+    """What each fusion makes of the single verdicts of several cameras: of two in a row too few are wrong.
+
+    Empty where no episode had several.
+    """
     if not watched:
         return {}
 
     def tell(one: Watched, fusion: str) -> list[Told]:
         names = [str(number) for number in range(CAMERAS)]
-        detector = FusedDetector(names, DEFAULTS, fusion, names[0])
+        detector = FusedDetector(names, SINGLE, fusion, names[0])
         told = []
         for verdicts in zip(*(camera.verdicts for camera in one.cameras)):
             for window, verdict in verdicts:
@@ -162,7 +168,7 @@ def _promises(calibration: Sequence[JudgedEpisode], check: Sequence[JudgedEpisod
     kept = {'promised': FALSE_ALARMS, 'calibrated_on': len(calibration), 'checked_on': len(check)}
     for name, settings, rules in (
             ('words', CALIBRATE, ('words',)),
-            ('words_of_single_verdicts', replace(DEFAULTS, confirmations=1), ('words',)),
+            ('words_of_single_verdicts', SINGLE, ('words',)),
             ('drop_without_words', DEFAULTS, ('drop',)),
             ('words_and_drop', CALIBRATE, ('words', 'drop'))):
         sets = [calibration, check]
@@ -269,6 +275,7 @@ def _number(value: float) -> float | None:
 _NAMES = {
     'before_calibration': 'detector, defaults',
     'after_calibration': 'detector, calibrated',
+    'after_calibration_of_single_verdicts': 'detector of single verdicts, calibrated',
     'single_verdict_words': 'words of single verdicts',
     'reward_threshold': 'reward below {level:g}',
     'reward_drop': 'reward drop of {drop:g}',
