@@ -136,6 +136,7 @@ class Monitor:
 
     def on_verdict(self, camera: Camera, window: Window, verdict: Verdict, inference_s: float) -> None:
         """Publish the reward, and the event that it completes."""
+        # The reward first: nothing that goes wrong about events may cost it.
         self._publications.publish_reward(window, verdict, inference_s)
         event = self._detector.update(window, verdict)
         if event is not None:
