@@ -41,7 +41,7 @@ from densereward_ros.ros.event_parameters import (
 from densereward_ros.ros.messages import header_of
 from densereward_ros.ros.monitor import Monitor, MonitorSettings
 from densereward_ros.ros.parameters import SPEC_OF_NAME, ParameterError, check_value, declare_parameters
-from densereward_ros.ros.process import run
+from densereward_ros.ros.process import limit_arenas, run
 from densereward_ros.ros.publications import LATCHED_QOS
 from densereward_ros.ros.qos import overridable
 from densereward_ros.text import one_line
@@ -375,6 +375,7 @@ def main() -> None:
     """Run the node until SIGINT or SIGTERM; ends the process."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: os._exit(0))
+    limit_arenas()
     # Importing torch holds the interpreter for most of a second at a time, in which no service would
     # be answered; so it comes before the node does. Whether it worked, configure says.
     get_logger('reward_node').info('importing torch and transformers')

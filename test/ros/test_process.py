@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import json
 import signal
+import subprocess
 import sys
 import time
 
@@ -154,3 +155,25 @@ def test_a_wrong_start_value_is_one_line_and_exit_code_1(start, arguments, words
     lines = [line for line in node.lines if not line.startswith('[')]
     assert len(lines) == 1, node.lines
     assert words in lines[0]
+
+
+@pytest.mark.parametrize(('limit', 'arenas'), [('limit_arenas()', {1, 2}), ('', set(range(3, 18)))])
+def test_threads_share_two_memory_arenas(limit, arenas):
+    """What threads that have ended freed is used again; without the limit each of sixteen has its own arena."""
+    code = (
+        'import ctypes, threading\n'
+        'from densereward_ros.ros.process import limit_arenas\n'
+        f'{limit}\n'
+        'together = threading.Barrier(16)\n'
+        'def allocate():\n'
+        '    kept = bytearray(100_000)\n'
+        '    together.wait()\n'
+        'threads = [threading.Thread(target=allocate) for _ in range(16)]\n'
+        'for thread in threads: thread.start()\n'
+        'for thread in threads: thread.join()\n'
+        'libc = ctypes.CDLL(None)\n'
+        'libc.fdopen.restype = ctypes.c_void_p\n'
+        'libc.malloc_info(0, ctypes.c_void_p(libc.fdopen(1, b"w")))\n'
+        'libc.fflush(None)\n')
+    done = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True, check=True)
+    assert done.stdout.count('<heap nr=') in arenas, done.stdout
