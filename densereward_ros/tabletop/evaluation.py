@@ -22,7 +22,7 @@ from densereward_ros.tabletop.world import TICK
 from densereward_ros.types import Frame, Reason, Verdict, Window
 
 # Training draws its episodes from other seeds: see samples.chunks.
-_SEED = 4
+_SEED = 29
 # Three in eight episodes go well; the others suffer each failure in turn. Every fourth round has
 # held-out shades.
 _ROUND: tuple[tuple[Reason, ...], ...] = (
