@@ -21,6 +21,12 @@ RELIABLE, BEST_EFFORT = QoSReliabilityPolicy.RELIABLE, QoSReliabilityPolicy.BEST
 CAMERA = f'qos_overrides.{TOPIC}.subscription'
 
 
+@pytest.fixture(autouse=True)
+def alone(client) -> None:
+    """Nodes that an earlier test has killed stay in the graph for some 20 seconds."""
+    wait_for(lambda: not client.node.count_publishers('/reward'), what='an end of earlier publishers')
+
+
 def offered(here, topic: str) -> QoSProfile:
     """What the node's publisher offers."""
     info, = here.node.get_publishers_info_by_topic(topic)

