@@ -44,7 +44,7 @@ setup(
         ],
         'quantized': ['torchao>=0.13'],
         'tools': ['av', 'matplotlib', 'pyyaml', 'scipy'],
-        'test': ['pytest', 'pytest-timeout', 'hypothesis'],
+        'test': ['pytest', 'pytest-timeout', 'pytest-rerunfailures', 'hypothesis'],
     },
     data_files=checkpoint_files(),
     entry_points={'console_scripts': ['densereward = densereward_ros.cli:main']},

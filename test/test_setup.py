@@ -127,7 +127,7 @@ def test_over_ros_only_what_is_missing_is_installed(bootstrap, monkeypatch, tmp_
         ['--system-site-packages'],
         ['transformers==5.2.0', 'qwen-vl-utils==0.0.14', 'av==17.1.0', '-c', str(kept)],
         ['matplotlib', '-c', str(kept)],
-        ['pytest-timeout', 'hypothesis', 'torchao', 'cyclonedds', '-c', str(kept)],
+        ['pytest-timeout', 'pytest-rerunfailures', 'hypothesis', 'torchao', 'cyclonedds', '-c', str(kept)],
     ]
 
 

@@ -53,7 +53,7 @@ class Drivers:
         """A driver goes down."""
         self._node.destroy_publisher(self._publishers.pop((kind, topic)))
 
-    def film(self, until, timeout_s: float = 10.0) -> None:
+    def film(self, until, timeout_s: float = 40.0) -> None:
         """Twenty pictures a second on every topic until the condition holds."""
         deadline = time.monotonic() + timeout_s
         while not until():
