@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import math
+import os
 from dataclasses import replace
 from pathlib import Path
 
-from densereward_ros.models.base import ENGINES, RELEASED_MODEL
+from densereward_ros.events.calibration import START
+from densereward_ros.models.base import ENGINES, QUANTIZATIONS, RELEASED_MODEL
 
 _EARLY_S = 0.5  # an event this much before the labelled moment is of that failure: labels are made by hand
 
@@ -39,13 +41,18 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
     parser.add_argument(
         '--engine', choices=ENGINES, default='fast', help='as the parameter (default: %(default)s)')
     parser.add_argument(
+        '--quantization', choices=QUANTIZATIONS, default='none',
+        help='as the parameter (default: %(default)s)')
+    parser.add_argument(
+        '--max-pixels', type=int, default=0, metavar='N', help='as the parameter (default: %(default)s)')
+    parser.add_argument(
         '--frame-interval', type=float, default=0.2, metavar='SECONDS',
         help='as the parameter (default: %(default)s)')
     parser.add_argument(
-        '--confirmations', type=int, default=2, metavar='N',
+        '--confirmations', type=int, default=START.confirmations, metavar='N',
         help='as the parameter (default: %(default)s)')
     parser.add_argument(
-        '--confirmation-window', type=int, default=3, metavar='M',
+        '--confirmation-window', type=int, default=START.confirmation_window, metavar='M',
         help='as the parameter; 3 lets one verdict flicker, and the floor keeps the false alarms all the '
         'same (default: %(default)s)')
     parser.add_argument(
@@ -59,20 +66,20 @@ def run(arguments: argparse.Namespace) -> int:
     """Score, calibrate, write, print. Raises CalibrationError, RecordingError and ModelError."""
     from densereward_ros.events import calibration, thresholds
     from densereward_ros.events.conformal import CalibrationError
-    from densereward_ros.events.settings import DEFAULTS
     from densereward_ros.recordings.labels import read_labels
 
     labelled = read_labels(arguments.recordings)
     rules = tuple(dict.fromkeys(arguments.rules or ()))
     try:
         settings = replace(
-            DEFAULTS, confirmations=arguments.confirmations,
+            START, confirmations=arguments.confirmations,
             confirmation_window=arguments.confirmation_window)
     except ValueError as error:
         raise CalibrationError(str(error)) from None
     # What cannot be promised is said before an hour of scoring, not after it.
     successes = sum(recording.success for recording in labelled)
     calibration.check_promise(successes, arguments.false_alarms, len(rules) or 1)
+    _check_writable(arguments.output)
     episodes, model = _score(labelled, arguments)
     clean = [episode for episode, recording in zip(episodes, labelled) if recording.success]
     failed = [episode for episode, recording in zip(episodes, labelled) if not recording.success]
@@ -81,6 +88,7 @@ def run(arguments: argparse.Namespace) -> int:
     thresholds.write(
         thresholds.Thresholds(
             false_alarms=arguments.false_alarms, episodes=len(clean), model=model, engine=arguments.engine,
+            quantization=arguments.quantization, max_pixels=arguments.max_pixels,
             frame_interval=arguments.frame_interval, settings=settings),
         arguments.output)
     print(
@@ -95,6 +103,17 @@ def run(arguments: argparse.Namespace) -> int:
     _draw(picture, {rule: found[rule] for rule in rules}, clean, failed, settings, arguments.false_alarms)
     print(f'wrote {arguments.output} and {picture}')
     return 0
+
+
+def _check_writable(output: Path) -> None:
+    from densereward_ros.events.calibration import CalibrationError
+
+    try:
+        output.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise CalibrationError(f'{output}: cannot be written ({error.strerror})') from None
+    if output.is_dir() or not os.access(output if output.exists() else output.parent, os.W_OK):
+        raise CalibrationError(f'{output}: cannot be written (a file, or a place for one, is needed)')
 
 
 _MEANING = {
@@ -125,7 +144,7 @@ def _score(labelled, arguments: argparse.Namespace):
     model = open_model(
         ModelOptions(
             model=arguments.model, revision=arguments.revision, device=arguments.device,
-            engine=arguments.engine),
+            engine=arguments.engine, quantization=arguments.quantization, max_pixels=arguments.max_pixels),
         lambda line: print(line, flush=True))
     episodes = []
     for number, (entry, task, recording) in enumerate(recordings, 1):

@@ -33,15 +33,15 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Evaluate, print, write. Raises ModelError."""
-    from densereward_ros.tabletop import event_evaluation, event_figures, event_verdicts
+    """Evaluate, write, print. Raises ModelError."""
+    from densereward_ros.tabletop import event_evaluation, event_tables, event_verdicts
 
     results, successes = event_evaluation.evaluate(
         arguments.model, arguments.episodes, arguments.processes, lambda line: print(line, flush=True))
-    print(event_figures.table(results))
     arguments.output.parent.mkdir(parents=True, exist_ok=True)
     arguments.output.write_text(json.dumps(results, indent=2) + '\n', encoding='utf-8')
     verdicts = arguments.output.with_name('successful_verdicts.npz')
     event_verdicts.write(successes, results['model'], verdicts)
+    print(event_tables.table(results))
     print(f'wrote {arguments.output} and {verdicts}')
     return 0

@@ -9,10 +9,12 @@ from typing import Sequence
 from densereward_ros.events.conformal import CalibrationError, conformal_threshold, scores_needed
 from densereward_ros.events.detector import FailureDetector
 from densereward_ros.events.evidence import DropEvidence, WordEvidence
-from densereward_ros.events.settings import RANGES, DetectorSettings
+from densereward_ros.events.settings import DEFAULTS, RANGES, DetectorSettings
 from densereward_ros.types import FAILURES, FailureEvent, Verdict, Window
 
 RULES = ('words', 'drop')
+# What a calibration starts from: 2 of 3 let one verdict flicker, and the floor keeps the false alarms.
+START = replace(DEFAULTS, confirmation_window=3)
 _STEPS = 10_000  # thresholds are rounded up to a ten-thousandth
 
 
@@ -107,7 +109,7 @@ def check_promise(successes: int, false_alarms: float, rules: int) -> None:
 
 def _above(threshold: float) -> float:
     """The next ten-thousandth above: a score that only equals the threshold must not reach it; 0 for 0."""
-    return (math.floor(threshold * _STEPS) + 1) / _STEPS if threshold > 0 else 0.0
+    return (math.floor(threshold * _STEPS + 1e-6) + 1) / _STEPS if threshold > 0 else 0.0
 
 
 def events(episode: JudgedEpisode, settings: DetectorSettings) -> list[FailureEvent]:

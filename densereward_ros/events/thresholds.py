@@ -10,6 +10,8 @@ from densereward_ros.types import FAILURES, REASON_OF_WORD
 
 # What the promise depends on, so that the file and not a parameter says it.
 RULES = ('confirmations', 'confirmation_window', 'probability_floors', 'reward_drop', 'drop_window')
+# Of a Thresholds, what decides which verdicts there are; the node has parameters of these names.
+SCORED_BY = ('engine', 'quantization', 'max_pixels', 'frame_interval')
 _HEADER = """\
 # Thresholds of the failure detector, calibrated for one robot, camera and model. The reward node loads this
 # file with the parameter `thresholds`. With these settings, at most the share `false_alarms` of successful
@@ -26,14 +28,16 @@ class Thresholds:
     """What was calibrated, and for what.
 
     false_alarms: the promised highest share of successful episodes with an event, in (0, 1). episodes: how
-    many successful ones it was calibrated on. model, engine, frame_interval: what scored them; the node's
-    own must be the same. settings: of the detector; those of RULES alone are the file's.
+    many successful ones it was calibrated on. model and the fields of SCORED_BY: what scored them; the
+    node's own must be the same. settings: of the detector; those of RULES alone are the file's.
     """
 
     false_alarms: float
     episodes: int
     model: str
     engine: str
+    quantization: str
+    max_pixels: int
     frame_interval: float
     settings: DetectorSettings
 
@@ -83,7 +87,8 @@ def _checked(values: dict) -> Thresholds:
             f'{", ".join(word for word, reason in REASON_OF_WORD.items() if reason.is_failure)}')
     for name, kind, allowed in (
             ('false_alarms', float, 'a number above 0 and below 1'), ('episodes', int, 'a whole number'),
-            ('model', str, 'a text'), ('engine', str, 'a text'), ('frame_interval', float, 'seconds')):
+            ('model', str, 'a text'), ('engine', str, 'a text'), ('quantization', str, 'a text'),
+            ('max_pixels', int, 'a whole number'), ('frame_interval', float, 'seconds')):
         if type(values[name]) is not kind or (name == 'false_alarms' and not 0.0 < values[name] < 1.0):
             raise ValueError(f'{name} is {values[name]!r}, allowed: {allowed}')
     settings = replace(
@@ -93,4 +98,4 @@ def _checked(values: dict) -> Thresholds:
     return Thresholds(
         settings=settings, **{
             name: values[name]
-            for name in ('false_alarms', 'episodes', 'model', 'engine', 'frame_interval')})
+            for name in ('false_alarms', 'episodes', 'model', *SCORED_BY)})

@@ -38,13 +38,14 @@ def score_all(options: ModelOptions, windows: Iterable[Window], progress: Callab
 class Agreement:
     """The figures of a comparison.
 
-    windows: how many. words_differing: where both gave a verdict, how often with another reason.
-    mean_difference, largest_difference: of the rewards, absolute; None without a pair of verdicts.
+    windows: how many. pairs: of them, those where both gave a verdict. words_differing: of the pairs, those
+    with another reason. mean_difference, largest_difference: of the rewards, absolute; None without a pair.
     malformed: replies without a verdict, of the first and the second model. median_ms: of a reply,
     likewise; the models ran one after the other.
     """
 
     windows: int
+    pairs: int
     words_differing: int
     mean_difference: float | None
     largest_difference: float | None
@@ -64,6 +65,7 @@ class Agreement:
         differences = [abs(first.reward - second.reward) for first, second in pairs]
         return cls(
             windows=len(one.replies),
+            pairs=len(pairs),
             words_differing=sum(first.reason is not second.reason for first, second in pairs),
             mean_difference=round(statistics.fmean(differences), 4) if pairs else None,
             largest_difference=round(max(differences), 3) if pairs else None,
@@ -79,7 +81,7 @@ class Agreement:
         """As text, the second model under its name."""
         lines = [
             ('windows', str(self.windows)),
-            ('another word', f'{self.words_differing} ({self.words_differing / self.windows:.1%})'),
+            ('another word', f'{self.words_differing} of {self.pairs}'),
             ('mean difference of rewards', _shown(self.mean_difference)),
             ('largest difference', _shown(self.largest_difference)),
             ('malformed replies', f'full {self.malformed[0]}, {name} {self.malformed[1]}'),

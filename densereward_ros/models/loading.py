@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Callable
 
 from densereward_ros.models import checkpoint as checkpoints
 from densereward_ros.models import memory
-from densereward_ros.models.base import MIN_PIXELS, ModelError, ModelOptions, first_line
+from densereward_ros.models.base import ModelError, ModelOptions, first_line
 from densereward_ros.models.placement import choose_device, choose_dtype
 from densereward_ros.models.prompt import RELEASED_SHA256, read_system_prompt, system_prompt_sha256
 from densereward_ros.models.quantization import bytes_of_weights, quantize, require_torchao
@@ -70,21 +70,32 @@ def load(checkpoint: Checkpoint, options: ModelOptions, progress: Callable[[str]
     processor = _load_processor(checkpoint)
     _check_system_prompt(checkpoint.name, system_prompt, progress)
     _check_patch_embedding(network, progress)
-    max_pixels = _max_pixels(network, options, progress)
+    max_pixels = _max_pixels(network, processor, options, progress)
     return LoadedModel(checkpoint.name, network, processor, system_prompt, max_pixels)
 
 
-def _max_pixels(network: Any, options: ModelOptions, progress: Callable[[str], None]) -> int | None:
-    """The budget of a frame: the user's, and no more than fits into memory."""
-    wanted = options.max_pixels or memory.CARD_MAX_PIXELS
+def _max_pixels(
+    network: Any, processor: Any, options: ModelOptions, progress: Callable[[str], None]
+) -> int | None:
+    """The budget of a frame: the user's, and no more than fits into memory.
+
+    The processor enlarges what has fewer pixels than its own least, and makes smaller what has more
+    than its most.
+    """
+    size = processor.image_processor.size
+    least, most = size['shortest_edge'], size['longest_edge']
+    if 0 < options.max_pixels < least:
+        progress(f'warning: max_pixels is {options.max_pixels}, and this model takes {least} at least')
+    wanted = max(least, min(options.max_pixels or memory.CARD_MAX_PIXELS, most))
     fitting = memory.pixels_that_fit(network, memory.free_memory(network.device, options.gpu_memory))
     if fitting < wanted:
+        fitting = max(fitting, least)
         progress(
             f'warning: frames of more than {fitting / 1e6:.2g} megapixels are made smaller, for three of '
             'them to fit into memory'
         )
-        return max(fitting, MIN_PIXELS)
-    return options.max_pixels or None
+        return fitting
+    return wanted if options.max_pixels else None
 
 
 def _load_network(
@@ -120,6 +131,7 @@ def _load_network(
         if quantized:
             quantize(network, options.quantization, device)
             network.to(device)
+            torch.cuda.empty_cache()  # of what the full weights took; does nothing without a GPU
     except torch.cuda.OutOfMemoryError as error:
         torch.cuda.empty_cache()
         raise ModelError(

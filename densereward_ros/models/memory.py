@@ -51,6 +51,7 @@ def check_memory(
     # What an attempt that failed has left behind still counts as used, until it is given back.
     gc.collect()
     torch.cuda.empty_cache()
+    torch.cuda.reset_peak_memory_stats(device)
     free = free_memory(device, gigabytes)
     if needed > free:
         raise ModelError(
@@ -63,8 +64,9 @@ def room(device: torch.device, gigabytes: float) -> str:
     """What is free, of what, and what to do when it is too little, as a clause."""
     import torch
 
-    free = human_bytes(free_memory(device, gigabytes))
-    if gigabytes:
+    allowed, free_now = free_memory(device, gigabytes), free_memory(device)
+    free = human_bytes(allowed)
+    if allowed < free_now:
         return f'gpu_memory leaves {free} of {gigabytes:g} GB: raise it, or set quantization to int8 or int4'
     _, total = torch.cuda.mem_get_info(device)
     return (

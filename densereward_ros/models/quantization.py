@@ -51,6 +51,7 @@ def bytes_of_weights(checkpoint: Checkpoint, dtype: torch.dtype, quantization: s
 
 def quantize(network: Any, quantization: str, device: torch.device) -> None:
     """Quantise the linear layers of the language model in place, each on `device`. Raises ModelError."""
+    import torch
     from torchao.quantization import Int4WeightOnlyConfig, Int8WeightOnlyConfig, quantize_
 
     if quantization == 'int8':
@@ -63,7 +64,9 @@ def quantize(network: Any, quantization: str, device: torch.device) -> None:
         config = Int4WeightOnlyConfig(group_size=_GROUP)
     try:
         quantize_(network.model.language_model.layers, config, device=device)
-    except (RuntimeError, NotImplementedError, AssertionError, ImportError) as error:
+    except torch.cuda.OutOfMemoryError:  # whoever loads knows what to say
+        raise
+    except (RuntimeError, AssertionError, ImportError) as error:
         raise ModelError(
             f"torchao cannot make {quantization} weights on {device}: {first_line(error)} "
             "(set quantization to 'none')"

@@ -71,7 +71,7 @@ def _labelled(file: Path, number: int, common: dict, entry: object) -> LabelledR
         value = values.get(name)
         number_wrong = kinds is not bool and (isinstance(value, bool) or isinstance(value, (int, float)) and (
             not 0 <= value < float('inf')))
-        if not isinstance(value, kinds) or number_wrong or value == '':
+        if not isinstance(value, kinds) or number_wrong or (isinstance(value, str) and not value.strip()):
             shown = 'not given' if value is None else repr(value)
             raise RecordingError(f'{file}: {name} of {who} is {shown}; allowed: {allowed}')
     if values['success'] and values['failed_at'] is not None:

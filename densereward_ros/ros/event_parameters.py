@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Callable
 
 from densereward_ros.events.settings import DetectorSettings
-from densereward_ros.events.thresholds import RULES, Thresholds, ThresholdsError, read
+from densereward_ros.events.thresholds import RULES, SCORED_BY, Thresholds, ThresholdsError, read
 from densereward_ros.ros.parameters import ParameterError
 from densereward_ros.types import FAILURES
 
@@ -32,19 +32,23 @@ def detector_settings(value: Callable[[str], Any], thresholds: Thresholds | None
     return thresholds.applied_to(settings) if thresholds else settings
 
 
-def load_thresholds(file: str, engine: str, frame_interval: float) -> Thresholds | None:
-    """The thresholds of a file, None for ''. Raises ParameterError where they do not hold for this node."""
+def load_thresholds(value: Callable[[str], Any]) -> Thresholds | None:
+    """The thresholds of the file that the parameters name, by name; None for ''.
+
+    Raises ParameterError where they do not hold for this node.
+    """
+    file = value('thresholds')
     if not file:
         return None
     try:
         found = read(Path(file).expanduser())
     except ThresholdsError as error:
         raise ParameterError(f'parameter thresholds: {error}') from None
-    for name, here, there in (
-            ('engine', engine, found.engine), ('frame_interval', frame_interval, found.frame_interval)):
-        if here != there:
+    for name in SCORED_BY:
+        if value(name) != getattr(found, name):
             raise ParameterError(
-                f'parameter thresholds: {file} was calibrated with {name} {there}, and the node has {here}')
+                f'parameter thresholds: {file} was calibrated with {name} {getattr(found, name)}, '
+                f'and the node has {value(name)}')
     return found
 
 

@@ -139,8 +139,7 @@ class RewardNode(LifecycleNodeMixin, Node):
         """Load and warm up the model; only then is the node configured."""
         self._state = 'configuring'
         try:
-            self._thresholds = load_thresholds(
-                self._value('thresholds'), self._value('engine'), self._value('frame_interval'))
+            self._thresholds = load_thresholds(self._value)
             settings = self._monitor_settings()
             model = open_model(
                 ModelOptions(

@@ -101,6 +101,13 @@ class Episode:
             self._truths[goal] = words, rewards(self.views, words, goal)
         return self._truths[goal]
 
+    def onsets(self) -> list[tuple[int, Reason]]:
+        """Tick and word of each failure's beginning."""
+        words, _ = self.truth()
+        return [
+            (tick, words[tick]) for tick in range(1, len(words))
+            if words[tick].is_failure and words[tick] is not words[tick - 1]]
+
     def picture(self, tick: int) -> np.ndarray:
         """The camera picture at a tick, uint8 (96, 128, 3), RGB."""
         return self.painter.paint(self.views[tick])

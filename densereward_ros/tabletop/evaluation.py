@@ -8,10 +8,10 @@ import time
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import Callable, Sequence
+from typing import Callable
 
 from densereward_ros import __version__
-from densereward_ros.events.detector import FailureDetector
+from densereward_ros.events.calibration import JudgedEpisode, events
 from densereward_ros.events.settings import DEFAULTS
 from densereward_ros.tabletop.episode import Episode, record
 from densereward_ros.tabletop.figures import Scored, figures
@@ -69,16 +69,15 @@ def score(model, number: int) -> Scored:
     end = seen[-1][1]
     asked = [replace(end, task=goal.text()) for goal in (episode.goal, *_other_goals(episode, number))]
     right, other_block, other_plate = model.score(asked)
-    events = _events([window for _, window in seen], verdicts)
-    onsets = [
-        tick for tick in range(1, len(words)) if words[tick].is_failure and words[tick] != words[tick - 1]
-    ]
+    judged = tuple((w, v) for (_, w), v in zip(seen, verdicts) if isinstance(v, Verdict))
+    told = events(JudgedEpisode(str(number), judged), DEFAULTS)
+    onsets = episode.onsets()
     found = sum(
         any(
-            event.reason is words[onset] and 0 <= event.window.newest.stamp_ns // _NS_OF_TICK - onset <= 8
-            for event in events
+            event.reason is word and 0 <= event.window.newest.stamp_ns // _NS_OF_TICK - onset <= 8
+            for event in told
         )
-        for onset in onsets
+        for onset, word in onsets
     )
     return Scored(
         clean=not episode.mishaps,
@@ -91,7 +90,7 @@ def score(model, number: int) -> Scored:
         other_plate=_lower(other_plate, right),
         happened=len(onsets),
         found=found,
-        alarms=0 if episode.mishaps else len(events),
+        alarms=0 if episode.mishaps else len(told),
         seconds=len(episode.views) * TICK,
     )
 
@@ -104,17 +103,10 @@ def evaluate(model: str, episodes: int, processes: int, report: Callable[[str], 
     from densereward_ros.models.checkpoint import find
 
     folder = find(model, 'main', report).folder
-    start = last = time.monotonic()
-    scored: list[Scored] = []
-    report(f'scoring {episodes} episodes with {folder}')
+    start = time.monotonic()
     # The fast engine keeps replies to the format; how often the model does so by itself is to be measured.
-    for result in work_through(score, range(episodes), str(folder), 'reference', processes):
-        scored.append(result)
-        if time.monotonic() - last > 10:
-            last = time.monotonic()
-            left = (last - start) / len(scored) * (episodes - len(scored))
-            report(f'{len(scored)} of {episodes} episodes, about {left / 60:.1f} minutes left')
-    results = figures(scored)
+    results = figures(
+        list(work_through(score, range(episodes), str(folder), 'reference', processes, report)))
     results['seconds'] = round(time.monotonic() - start, 1)
     results['configuration'] = {
         'episodes': episodes,
@@ -147,12 +139,6 @@ def _lower(verdict, right) -> bool | None:
     if isinstance(verdict, Verdict) and isinstance(right, Verdict):
         return verdict.reward < right.reward
     return None
-
-
-def _events(seen: Sequence[Window], verdicts: Sequence) -> list:
-    detector = FailureDetector()
-    found = [detector.update(w, v) for w, v in zip(seen, verdicts) if isinstance(v, Verdict)]
-    return [event for event in found if event is not None]
 
 
 def versions() -> dict[str, str]:

@@ -50,11 +50,8 @@ def watch(model, item: tuple[str, int]) -> tuple[tuple[str, int], Watched]:
         seen = windows(_seen_by(camera, episode, number), SPAN + number % SPACING_TICKS)
         verdicts, _ = judge(model, [replace(window, camera=str(camera)) for _, window in seen])
         judged.append(JudgedEpisode(f'{kind} {number}', verdicts))
-    words, _ = episode.truth()
-    failures = tuple(
-        (tick, words[tick]) for tick in range(1, len(words))
-        if words[tick].is_failure and words[tick] is not words[tick - 1])
     reply_s = (time.monotonic() - started) / sum(len(one.verdicts) for one in judged)
+    failures = tuple(episode.onsets())
     return item, Watched(tuple(judged), failures, not episode.mishaps, len(episode.views), reply_s)
 
 
@@ -79,15 +76,8 @@ def evaluate(
     folder = find(model, 'main', report).folder
     items = [('held out', number) for number in range(episodes)]
     items += [('successful', number) for number in range(CALIBRATION + CHECK)]
-    start = last = time.monotonic()
-    watched: dict[tuple[str, int], Watched] = {}
-    report(f'scoring {len(items)} episodes with {folder}')
-    for item, one in work_through(watch, items, str(folder), 'fast', processes):
-        watched[item] = one
-        if time.monotonic() - last > 10:
-            last = time.monotonic()
-            left = (last - start) / len(watched) * (len(items) - len(watched))
-            report(f'{len(watched)} of {len(items)} episodes, about {left / 60:.1f} minutes left')
+    start = time.monotonic()
+    watched = dict(work_through(watch, items, str(folder), 'fast', processes, report))
     held_out = [watched[item] for item in items if item[0] == 'held out']
     successes = [watched[item].cameras[0] for item in items if item[0] == 'successful']
     results = figures(held_out, successes[:CALIBRATION], successes[CALIBRATION:])

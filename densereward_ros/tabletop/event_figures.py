@@ -1,4 +1,4 @@
-"""The figures of the failure events, with 95% intervals, and as tables."""
+"""The figures of the failure events, with 95% intervals."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import statistics
 from dataclasses import dataclass, replace
 from typing import Callable, Sequence
 
-from densereward_ros.events.calibration import JudgedEpisode, calibrate, events
+from densereward_ros.events.calibration import START, JudgedEpisode, calibrate, events
 from densereward_ros.events.fusion import FUSIONS, FusedDetector
 from densereward_ros.events.settings import DEFAULTS, DetectorSettings
 from densereward_ros.metrics.bootstrap import interval
@@ -25,8 +25,6 @@ from densereward_ros.tabletop.world import TICK
 from densereward_ros.types import FAILURES, Reason
 
 FALSE_ALARMS = 0.05
-# What `densereward calibrate` starts from.
-CALIBRATE = replace(DEFAULTS, confirmation_window=3)
 SINGLE = replace(DEFAULTS, confirmations=1)
 # An event is of a failure when it comes within a window's span before it (a window shows a stall before it
 # is all stall) and two seconds after it.
@@ -56,7 +54,7 @@ def figures(
     held_out: Sequence[Watched], calibration: Sequence[JudgedEpisode], check: Sequence[JudgedEpisode]
 ) -> dict:
     """Every figure. calibration, check: successful episodes, apart from one another and from the held-out."""
-    calibrated = calibrate(calibration, FALSE_ALARMS, CALIBRATE)
+    calibrated = calibrate(calibration, FALSE_ALARMS, START)
     before, after = (_of_detector(held_out, settings) for settings in (DEFAULTS, calibrated))
     single = _of_detector(held_out, SINGLE)
     sure = _of_detector(held_out, calibrate(calibration, FALSE_ALARMS, SINGLE))
@@ -167,13 +165,13 @@ def _promises(calibration: Sequence[JudgedEpisode], check: Sequence[JudgedEpisod
 
     kept = {'promised': FALSE_ALARMS, 'calibrated_on': len(calibration), 'checked_on': len(check)}
     for name, settings, rules in (
-            ('words', CALIBRATE, ('words',)),
+            ('words', START, ('words',)),
             ('words_of_single_verdicts', SINGLE, ('words',)),
             ('drop_without_words', DEFAULTS, ('drop',)),
-            ('words_and_drop', CALIBRATE, ('words', 'drop'))):
+            ('words_and_drop', START, ('words', 'drop'))):
         sets = [calibration, check]
         if 'words' not in rules:
-            sets = [[_wordless(episode) for episode in some] for some in sets]
+            sets = [[wordless(episode) for episode in some] for some in sets]
         found = calibrate(sets[0], FALSE_ALARMS, settings, rules)
         alarms = sum(bool(events(episode, found)) for episode in sets[1])
         low, high = binomtest(alarms, len(check)).proportion_ci(0.95, 'exact')
@@ -184,7 +182,7 @@ def _promises(calibration: Sequence[JudgedEpisode], check: Sequence[JudgedEpisod
     return kept
 
 
-def _wordless(episode: JudgedEpisode) -> JudgedEpisode:
+def wordless(episode: JudgedEpisode) -> JudgedEpisode:
     """As a model without words would have judged it."""
     return replace(episode, verdicts=tuple(
         (window, replace(verdict, reason=Reason.NONE, reason_probabilities=None))
@@ -268,68 +266,3 @@ def _with_intervals(parts: Sequence, kinds: dict[str, Callable[[Sequence], float
 def _number(value: float) -> float | None:
     """Rounded for JSON, which has no NaN."""
     return None if math.isnan(value) else round(value, 4)
-
-
-# As tables, in Markdown: the README quotes them as they are.
-
-_NAMES = {
-    'before_calibration': 'detector, defaults',
-    'after_calibration': 'detector, calibrated',
-    'after_calibration_of_single_verdicts': 'detector of single verdicts, calibrated',
-    'single_verdict_words': 'words of single verdicts',
-    'reward_threshold': 'reward below {level:g}',
-    'reward_drop': 'reward drop of {drop:g}',
-}
-_FUSED = {'any': 'any', 'majority': 'majority', 'primary': 'primary'}
-_PROMISES = {
-    'words': 'words, 2 of 3',
-    'words_of_single_verdicts': 'words of single verdicts',
-    'drop_without_words': 'reward drop, for a model without words',
-    'words_and_drop': 'words and drop together',
-}
-
-
-def table(results: dict) -> str:
-    """Every table of the figures, as Markdown."""
-    lines = ['| rule | F1 (95% interval) | precision | recall | false alarms a successful episode '
-             '| median delay, verdicts | median delay of those found | mean delay, misses count the rest |',
-             '|---|---|---|---|---|---|---|---|']
-    lines += [_row(name.format(**results[key]), results[key]) for key, name in _NAMES.items()]
-    lines += ['', '| word | failures | precision, recall, F1: defaults | calibrated (95% interval of F1) |',
-              '|---|---|---|---|']
-    for word, entry in results['words'].items():
-        before, after = entry['before_calibration'], entry['after_calibration']
-        lines.append(
-            f'| `{word}` | {entry["failures"]} | {_three(before)} | {_three(after)} ({_span(after, "f1")}) |')
-    fusion = results['fusion']
-    if fusion:
-        lines += ['', '| fusion | F1 (95% interval) | precision | recall | false alarms a successful episode '
-                  '| median delay, verdicts |', '|---|---|---|---|---|---|']
-        lines += [_row(name, fusion[key], 5) for key, name in _FUSED.items()]
-    promise = results['promise']
-    lines += ['', f'| calibrated for {promise["promised"]:g} | episodes with an event | 95% interval |',
-              '|---|---|---|']
-    lines += [
-        f'| {name} | {promise[key]["rate"]:.3f} | {" to ".join(map(_shown, promise[key]["interval"]))} |'
-        for key, name in _PROMISES.items()]
-    return '\n'.join(lines)
-
-
-def _row(name: str, entry: dict, columns: int = 7) -> str:
-    cells = [
-        f'{_shown(entry["f1"])} ({_span(entry, "f1")})', _shown(entry['precision']), _shown(entry['recall']),
-        _shown(entry['false_alarms_per_episode']), f'{entry["median_delay_verdicts"]:g}',
-        f'{entry["median_delay_of_found_s"]:.2f} s', f'{entry["mean_delay_with_misses_s"]:.2f} s']
-    return f'| {name} | ' + ' | '.join(cells[:columns]) + ' |'
-
-
-def _three(entry: dict) -> str:
-    return ', '.join(_shown(entry[name]) for name in ('precision', 'recall', 'f1'))
-
-
-def _span(entry: dict, name: str) -> str:
-    return ' to '.join(map(_shown, entry['intervals'][name]))
-
-
-def _shown(value: float | None) -> str:
-    return 'n/a' if value is None else f'{value:.3f}'

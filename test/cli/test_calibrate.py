@@ -143,3 +143,12 @@ def test_the_demo_checkpoint_on_pictures_of_its_own_world(tmp_path):
     found = read(output)
     assert (found.model, found.episodes) == ('tabletop', 3)
     assert 0.0 < found.settings.reward_drop < 1.0
+
+
+def test_an_output_that_cannot_be_written_is_said_before_anything_is_scored(recordings, monkeypatch, capsys):
+    """Not after an hour of it."""
+    monkeypatch.setattr(GreyModel, 'score', lambda *_: pytest.fail('scored'))
+    (recordings / 'file').write_text('')
+    assert cli.main(['calibrate', str(recordings), '-o', str(recordings / 'file' / 't.yaml')]) == 1
+    error = capsys.readouterr().err
+    assert 'cannot be written' in error and error.count('\n') == 1

@@ -11,7 +11,8 @@ from densereward_ros.events.settings import DEFAULTS
 from densereward_ros.events.thresholds import Thresholds, ThresholdsError, read, write
 
 THRESHOLDS = Thresholds(
-    false_alarms=0.05, episodes=120, model='owner/name@main', engine='fast', frame_interval=0.2,
+    false_alarms=0.05, episodes=120, model='owner/name@main', engine='fast', quantization='none',
+    max_pixels=0, frame_interval=0.2,
     settings=replace(
         DEFAULTS, confirmation_window=3, probability_floors=(0.1, 0.2, 0.3, 0.4, 0.5), reward_drop=0.25))
 

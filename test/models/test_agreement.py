@@ -21,11 +21,11 @@ def test_figures_of_four_windows():
         [0.001, 0.002, 0.003, 0.004])
     agreement = Agreement.of(one, other)
     assert agreement.figures() == {
-        'windows': 4, 'words_differing': 1, 'mean_difference': 0.05, 'largest_difference': 0.1,
+        'windows': 4, 'pairs': 2, 'words_differing': 1, 'mean_difference': 0.05, 'largest_difference': 0.1,
         'malformed': (1, 1), 'median_ms': (25.0, 2.5)}
     assert agreement.table('int8').splitlines() == [
         'windows                     4',
-        'another word                1 (25.0%)',
+        'another word                1 of 2',
         'mean difference of rewards  0.0500',
         'largest difference          0.1000',
         'malformed replies           full 1, int8 1',

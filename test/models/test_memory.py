@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -28,6 +30,7 @@ def gpu(monkeypatch):
     """A GPU of 24 GB with 6 GB free, of which this process holds 1 GB; fractions collects the limits set."""
     told = SimpleNamespace(fractions=[], integrated=False)
     monkeypatch.setattr(torch.cuda, 'mem_get_info', lambda device: (6_000_000_000, 24_000_000_000))
+    monkeypatch.setattr(torch.cuda, 'reset_peak_memory_stats', lambda device: None)
     monkeypatch.setattr(torch.cuda, 'memory_reserved', lambda device: 1_000_000_000)
     monkeypatch.setattr(torch.cuda, 'memory_allocated', lambda device: 900_000_000)
     monkeypatch.setattr(torch.cuda, 'max_memory_reserved', lambda device: 1_200_000_000)
@@ -69,6 +72,13 @@ def test_a_limit_counts_as_the_size_of_the_gpu(gpu):
     assert refusal(memory.limit_memory, GPU, 25.0) == 'gpu_memory is 25.0 GB, but cuda:1 has 24.0 GB'
     memory.limit_memory(torch.device('cpu'), 3.0)
     assert gpu.fractions == [(0.125, GPU)]
+
+
+def test_a_limit_that_is_not_what_is_short_is_not_blamed(gpu):
+    """Others use the GPU: raising the limit would not help."""
+    assert refusal(memory.check_memory, GPU, NEEDED, LARGE, 12.0, 'bfloat16').endswith(
+        'cuda:1 has 6.0 GB of 24.0 GB free: end what else uses the GPU, set quantization to int8 or int4, or '
+        'choose another device')
 
 
 def test_without_a_limit_that_of_an_earlier_configure_is_lifted(gpu):
@@ -146,3 +156,19 @@ def test_frames_are_kept_to_what_fits_into_memory_and_a_warning_says_so(lively_c
         f'warning: frames of more than {loaded.max_pixels / 1e6:.2g} megapixels are made smaller, for three '
         'of them to fit into memory']
     assert load(lively_checkpoint, [], max_pixels=4096).max_pixels == 4096
+
+
+def test_the_processors_own_bounds_are_no_budget_of_ours(lively_checkpoint, tmp_path, monkeypatch):
+    """What it makes smaller anyway needs no warning; what it would enlarge again is not made smaller."""
+    folder = Path(shutil.copytree(lively_checkpoint, tmp_path / 'bounded'))
+    file = folder / 'preprocessor_config.json'
+    config = json.loads(file.read_text())
+    file.write_text(json.dumps({**config, 'size': {'shortest_edge': 8192, 'longest_edge': 16384}}))
+    lines: list[str] = []
+    monkeypatch.setattr(memory, '_available_system_memory', lambda: 40_000_000)
+    assert load(folder, lines).max_pixels is None
+    assert [line for line in lines if 'smaller' in line] == []
+    assert load(folder, lines, max_pixels=4096).max_pixels == 8192
+    assert 'warning: max_pixels is 4096, and this model takes 8192 at least' in lines
+    monkeypatch.setattr(memory, '_available_system_memory', lambda: 1000)
+    assert load(folder, lines).max_pixels == 8192

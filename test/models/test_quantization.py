@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import sys
 from pathlib import Path
@@ -17,9 +18,11 @@ from densereward_ros.models.opening import open_model
 from densereward_ros.models.quantization import bytes_of_weights, quantize
 from densereward_ros.types import Verdict
 
-torchao = pytest.importorskip('torchao', reason='torchao, which is optional, is not installed')
+needs_torchao = pytest.mark.skipif(
+    importlib.util.find_spec('torchao') is None, reason='torchao, which is optional, is not installed')
 
 
+@needs_torchao
 @pytest.mark.parametrize(('kind', 'dtype'), [('int8', 'auto'), ('int8', 'bfloat16'), ('int4', 'auto')])
 def test_only_the_language_model_is_quantized_and_verdicts_come(kind, dtype, make_window):
     """Vision tower, embeddings and head keep their format."""
@@ -35,6 +38,7 @@ def test_only_the_language_model_is_quantized_and_verdicts_come(kind, dtype, mak
     assert isinstance(verdict, Verdict)
 
 
+@needs_torchao
 def test_int8_is_closer_than_chance(make_window):
     """On the demo checkpoint the rewards move by some hundredths at most."""
     windows = [make_window(seed=seed) for seed in range(5)]
@@ -68,6 +72,22 @@ def test_without_torchao_it_is_refused_with_the_command(monkeypatch):
     assert '\n' not in str(caught.value)
 
 
+@needs_torchao
+def test_out_of_memory_is_not_taken_for_a_fault_of_torchao(monkeypatch, random_checkpoint: Path):
+    """It is a RuntimeError, too; the advice to quantise less would be the wrong one."""
+    import torchao.quantization
+
+    def run_out(*_, **__):
+        raise torch.cuda.OutOfMemoryError('CUDA out of memory')
+
+    found = checkpoints.check(random_checkpoint, 'mine')
+    network = loading.load(found, ModelOptions(device='cpu'), lambda line: None).network
+    monkeypatch.setattr(torchao.quantization, 'quantize_', run_out)
+    with pytest.raises(torch.cuda.OutOfMemoryError):
+        quantize(network, 'int8', torch.device('cpu'))
+
+
+@needs_torchao
 def test_what_torchao_cannot_do_here_is_one_line(monkeypatch, random_checkpoint: Path):
     """A GPU that is too old, for example."""
     import torchao.quantization

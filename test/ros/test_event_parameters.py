@@ -12,7 +12,8 @@ from densereward_ros.events.thresholds import Thresholds, write
 from densereward_ros.ros.parameters import PARAMETERS
 
 CALIBRATED = Thresholds(
-    false_alarms=0.05, episodes=120, model='scripted', engine='fast', frame_interval=0.0,
+    false_alarms=0.05, episodes=120, model='scripted', engine='fast', quantization='none', max_pixels=0,
+    frame_interval=0.0,
     settings=replace(
         DEFAULTS, confirmations=3, confirmation_window=5, probability_floors=(0.6, 0.5, 0.4, 0.3, 0.2)))
 
@@ -74,6 +75,7 @@ def test_another_model_than_the_calibrated_one_is_told(start_node, client, tmp_p
 @pytest.mark.parametrize(('parameters', 'words'), [
     ({'thresholds': '/no/such.yaml'}, ['parameter thresholds: /no/such.yaml: cannot be read (No such file']),
     ({'engine': 'reference'}, ['was calibrated with engine fast, and the node has reference']),
+    ({'quantization': 'int4'}, ['was calibrated with quantization none, and the node has int4']),
     ({'frame_interval': 0.5}, ['was calibrated with frame_interval 0.0, and the node has 0.5']),
     ({'thresholds': '', 'fusion': 'primary', 'primary_camera': '/other'},
      ["parameter primary_camera is '/other', allowed: /camera/image_raw"]),

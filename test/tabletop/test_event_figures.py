@@ -9,7 +9,8 @@ import pytest
 
 from densereward_ros.events.calibration import JudgedEpisode
 from densereward_ros.tabletop.event_evaluation import CAMERAS, FUSED, Watched, watch
-from densereward_ros.tabletop.event_figures import figures, table
+from densereward_ros.tabletop.event_figures import figures
+from densereward_ros.tabletop.event_tables import table
 from densereward_ros.tabletop.event_verdicts import read, write
 from densereward_ros.types import REASONS, Frame, Reason, Verdict, Window
 
@@ -153,3 +154,10 @@ def test_the_committed_figures_are_of_the_stored_verdicts(repository: Path, comm
     """Figures and verdicts were written by one run, of one model."""
     _, model = read(repository / 'benchmark' / 'successful_verdicts.npz')
     assert committed['model'] == model
+
+
+def test_a_figure_that_is_not_defined_is_shown_as_such():
+    """One successful episode: nothing can be found, and there is no delay."""
+    shown = table(figures([watched('c' * 20)], [judged('c' * 20)] * 120, [judged('c' * 20)] * 10))
+    assert '| detector, defaults | n/a' in shown
+    assert '| n/a | n/a | n/a |' in shown
