@@ -13,6 +13,7 @@ from sensor_msgs.msg import CompressedImage
 from densereward_ros.report.overlay import SPAN_S, Panel, draw_overlay, jpeg
 from densereward_ros.report.timeline import Moment, Reward
 from densereward_ros.ros.messages import header_of
+from densereward_ros.ros.qos import overridable
 from densereward_ros.text import one_line
 from densereward_ros.types import FailureEvent, Verdict, Window
 
@@ -40,7 +41,9 @@ class DebugImage:
 
     def __init__(self, node: LifecycleNodeMixin) -> None:
         self._node = node
-        self._publisher = node.create_lifecycle_publisher(CompressedImage, '~/debug_image/compressed', QOS)
+        self._publisher = overridable(
+            node.create_lifecycle_publisher, CompressedImage, '~/debug_image/compressed', profile=QOS,
+            node=node)
         self._histories: dict[str, _History] = {}
         self._news = threading.Condition()
         self._fresh = False
@@ -84,9 +87,7 @@ class DebugImage:
             with self._news:
                 self._news.wait_for(lambda: self._fresh or self._closing.is_set())
                 self._fresh = False
-                panels = [
-                    (history.window, _panel(history))
-                    for _, history in sorted(self._histories.items()) if history.window is not None]
+                panels = self._panels()
             if panels and not self._closing.is_set():
                 try:
                     self._publish(panels)
@@ -94,6 +95,14 @@ class DebugImage:
                     self._node.get_logger().error(
                         f'no debug image: {one_line(repr(error))}', throttle_duration_sec=LOG_PERIOD_S)
             self._closing.wait(LEAST_PERIOD_S)
+
+    def _panels(self) -> list[tuple[Window, Panel]]:
+        """Of the cameras that had a verdict within the span of the curves, by name."""
+        shown = [history for _, history in sorted(self._histories.items()) if history.window is not None]
+        newest_ns = max((history.window.newest.received_ns for history in shown), default=0)
+        return [
+            (history.window, _panel(history)) for history in shown
+            if newest_ns - history.window.newest.received_ns < SPAN_S * NS_PER_S]
 
     def _publish(self, panels: list[tuple[Window, Panel]]) -> None:
         newest = max((window for window, _ in panels), key=lambda window: window.newest.received_ns)

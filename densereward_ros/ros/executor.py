@@ -38,6 +38,8 @@ class PooledExecutor(Executor):
 
     def _run(self, task: Task, begun: threading.Event) -> None:
         begun.set()
+        if task.done():  # offered once more before it had begun, and its error is told already
+            return
         task()
         if task.done() and (error := task.exception()) is not None:
             self._errors.append(error)

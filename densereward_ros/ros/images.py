@@ -10,7 +10,6 @@ from sensor_msgs.msg import CompressedImage, Image
 from densereward_ros.frames.compressed import decode_compressed
 from densereward_ros.frames.encodings import ENCODINGS, RawImage, check_size, decode_raw
 from densereward_ros.ros import bridge
-from densereward_ros.ros.messages import stamp_ns
 from densereward_ros.types import Frame
 
 
@@ -19,15 +18,15 @@ def message_type(topic: str) -> type[Image] | type[CompressedImage]:
     return CompressedImage if topic.endswith('/compressed') else Image
 
 
-def frame_of(message: Image | CompressedImage, received_ns: int, stamp_if_none_ns: int) -> Frame:
+def frame_of(message: Image | CompressedImage, received_ns: int, stamp_ns: int) -> Frame:
     """The frame of a message; nothing is decoded or copied yet.
 
-    received_ns: arrival on the steady clock. stamp_if_none_ns: stands in for a stamp of zero,
+    received_ns: arrival on the steady clock. stamp_ns: the message's own, or what stands in for one of zero,
     which says nothing about the order of frames.
     """
     decode = _decode_compressed if isinstance(message, CompressedImage) else _decode_raw
     return Frame(
-        stamp_ns=stamp_ns(message.header.stamp) or stamp_if_none_ns,
+        stamp_ns=stamp_ns,
         received_ns=received_ns,
         decode=functools.partial(decode, message),
         frame_id=message.header.frame_id,

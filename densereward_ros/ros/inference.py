@@ -238,11 +238,9 @@ class InferenceWorker:
                     self._tell(self._listener.on_malformed, camera, outcome)
                 else:
                     self.malformed_in_a_row = 0
-                    camera.judged(window, outcome)
-                    if self._tell(self._listener.on_verdict, camera, window, outcome, inference_s):
-                        self.untold_in_a_row = 0
-                    else:
-                        self.untold_in_a_row += 1
+                    told = self._tell(self._listener.on_verdict, camera, window, outcome, inference_s)
+                    self.untold_in_a_row = 0 if told else self.untold_in_a_row + 1
+                    self._tell(camera.judged, window, outcome)
 
     def _work_ahead(self, tick: _Tick) -> None:
         """Until the next frames come: where windows slide by one frame, the next one's others are known."""

@@ -65,8 +65,7 @@ class Monitor:
         self._on_state = on_state
         self._scoring = False
         self._subscriptions: CameraSubscriptions | None = None
-        self._unstamped: set[str] = set()
-        self._dropped: dict[str, float] = {}  # when it was last said of a camera, seconds
+        self._warned: dict[tuple[str, str], float] = {}  # of what and which camera, when last: seconds
         self._detector = FusedDetector(
             settings.image_topics, settings.detector, settings.fusion, settings.primary_camera)
         self._log.info(bridge.describe())
@@ -150,17 +149,12 @@ class Monitor:
         """Say that a reply was malformed; there is no reward."""
         why = one_line(reply.why)
         self.last_error = f'malformed reply: {why}'
-        self._log.warning(
-            f'{camera.topic}: malformed reply, no reward: {why}', throttle_duration_sec=LOG_PERIOD_S)
+        self._warn('reply', camera, f'{camera.topic}: malformed reply, no reward: {why}')
 
     def on_bad_image(self, camera: Camera, error: ImageError) -> None:
         """Say that an image was unusable; the window waits for the next."""
         self.last_error = f'{camera.topic}: image dropped: {one_line(str(error))}'
-        # Not rclpy's throttle, which is one for all cameras: the first would silence the others.
-        now = time.monotonic()
-        if now - self._dropped.get(camera.topic, -LOG_PERIOD_S) >= LOG_PERIOD_S:
-            self._dropped[camera.topic] = now
-            self._log.warning(self.last_error)
+        self._warn('image', camera, self.last_error)
 
     def on_model_error(self, cameras: Sequence[Camera], error: Exception) -> None:
         """Say that the model failed; the next window is tried all the same."""
@@ -174,22 +168,25 @@ class Monitor:
         self._log.error(line, throttle_duration_sec=LOG_PERIOD_S)
 
     def on_fault(self, error: Exception) -> None:
-        """Say that a verdict could not be passed on, which is no fault of the model's."""
-        self.last_error = f'a verdict was not passed on: {one_line(repr(error))}'
+        """Say that something else failed, most often the passing on of a verdict."""
+        self.last_error = f'internal error beside the model: {one_line(repr(error))}'
         self._log.error(self.last_error, throttle_duration_sec=LOG_PERIOD_S)
+
+    def _warn(self, what: str, camera: Camera, line: str) -> None:
+        # Not rclpy's throttle, which is one for all cameras: the first would silence the others.
+        now = time.monotonic()
+        if now - self._warned.get((what, camera.topic), -LOG_PERIOD_S) >= LOG_PERIOD_S:
+            self._warned[what, camera.topic] = now
+            self._log.warning(line)
 
     def _on_image(self, camera: Camera, message: Image | CompressedImage) -> None:
         received_ns = camera.mark_received()
         if not self._scoring:
             return
         clock = self._node.get_clock()
+        now_ns = clock.now().nanoseconds
         stamp = stamp_ns(message.header.stamp)
-        if stamp:
-            if complaint := camera.clock.complaint(stamp, clock):
-                self._log.warning(f'{camera.topic}: {complaint}')
-        elif camera.topic not in self._unstamped:
-            self._unstamped.add(camera.topic)
-            self._log.warning(f'{camera.topic}: images have no stamp; the time of their arrival stands in')
-        arrival_ns = clock.now().nanoseconds
-        if camera.add(frame_of(message, received_ns, stamp_if_none_ns=arrival_ns)):
+        if complaint := camera.clock.complaint(stamp, now_ns, clock.ros_time_is_active):
+            self._log.warning(f'{camera.topic}: {complaint}')
+        if camera.add(frame_of(message, received_ns, stamp or now_ns)):
             self.worker.wake()

@@ -36,13 +36,14 @@ def overridable(
     overrides that are not allowed.
     """
     events = SubscriptionEventCallbacks if callback else PublisherEventCallbacks
-    with _named(topic):
+    full = node.resolve_topic_name(topic)
+    with _named(full):
         return create(
             kind, topic, *callback,
             copy.copy(profile),  # rclpy writes the overrides into the object that it gets
             qos_overriding_options=QoSOverridingOptions(OVERRIDABLE, callback=check),
             event_callbacks=events(
-                incompatible_qos=_Mismatch(node, node.resolve_topic_name(topic), bool(callback)),
+                incompatible_qos=_Mismatch(node, full, bool(callback)),
                 use_default_callbacks=False),
             **options)
 

@@ -86,9 +86,10 @@ class RecoveryNode(Node):
         if absent:
             self._tell('failed', f'{word}, but nobody offers the service {absent[0]}')
         elif self._retries == self._max_retries:
+            # Told first: where the goal cannot be cancelled either, a person is needed most.
             self._gave_up = True
-            self._cancel_then(lambda: self._tell(
-                'gave_up', f'{word} again after {self._retries} retries: a person has to look'))
+            self._tell('gave_up', f'{word} again after {self._retries} retries: a person has to look')
+            self._cancel_then(lambda: None)
         else:
             self._retries += 1
             self._tell('started', f'{word}: retry {self._retries} of {self._max_retries}')

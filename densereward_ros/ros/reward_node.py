@@ -31,6 +31,7 @@ from densereward_ros.events.thresholds import Thresholds
 from densereward_ros.models.base import ModelError, ModelOptions
 from densereward_ros.models.opening import open_model, preload
 from densereward_ros.models.prompt import clean_task
+from densereward_ros.ros import bridge
 from densereward_ros.ros.diagnostics import NodeReport, camera_status, node_status
 from densereward_ros.ros.event_parameters import (
     EVENT_PARAMETERS,
@@ -43,14 +44,9 @@ from densereward_ros.ros.monitor import Monitor, MonitorSettings
 from densereward_ros.ros.parameters import SPEC_OF_NAME, ParameterError, check_value, declare_parameters
 from densereward_ros.ros.process import limit_arenas, run
 from densereward_ros.ros.publications import LATCHED_QOS
-from densereward_ros.ros.qos import overridable
+from densereward_ros.ros.qos import SubscriptionEventCallbacks, overridable
 from densereward_ros.text import one_line
 from densereward_ros.types import Window
-
-try:
-    from rclpy.event_handler import SubscriptionEventCallbacks
-except ImportError:  # Humble
-    from rclpy.qos_event import SubscriptionEventCallbacks
 
 WARNING = 'warning: '  # how open_model marks the lines that are one
 
@@ -379,4 +375,5 @@ def main() -> None:
     # be answered; so it comes before the node does. Whether it worked, configure says.
     get_logger('reward_node').info('importing torch and transformers')
     preload()
+    bridge.describe()  # which imports cv_bridge, and is remembered
     run(RewardNode, RewardNode.shut_down)

@@ -46,6 +46,8 @@ class CameraSubscriptions:
         self._groups = {camera: MutuallyExclusiveCallbackGroup() for camera in cameras}
         self._kinds: dict[Camera, type] = {}
         self._subscriptions: dict[Camera, Any] = {}
+        # At the last switch of a camera's type: the types in the graph, and the images until then.
+        self._switched: dict[Camera, tuple[tuple[str, ...], int]] = {}
         self._since = dict.fromkeys(cameras, time.monotonic())
         self._timer = None
         try:
@@ -83,7 +85,10 @@ class CameraSubscriptions:
     def _look(self) -> None:
         with self._lock:
             for camera in self._groups:
-                self._follow(camera)
+                age_s = camera.age_s()
+                # While images come there is nothing to find out, and asking the graph costs the inference.
+                if camera not in self._subscriptions or age_s is None or age_s > LOOK_S:
+                    self._follow(camera)
 
     def _follow(self, camera: Camera) -> None:
         """Where the graph shows that the topic has another type than the subscription, subscribe anew."""
@@ -102,6 +107,11 @@ class CameraSubscriptions:
             return
         others = [kind for kind in known if kind is not self._kinds[camera]]
         if others and (len(others) == len(known) or self._silent(camera)):
+            # Two that are both silent would otherwise take turns for ever.
+            evidence = (tuple(found), camera.received.count)
+            if self._switched.get(camera) == evidence:
+                return
+            self._switched[camera] = evidence
             self._kinds[camera] = others[0]
             self._since[camera] = time.monotonic()
             self._log.info(f'{camera.topic} is a {others[0].__name__} now: subscribing anew')

@@ -21,7 +21,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     A failure counts when it happens twice; the summary says what was run again.
     """
     for item in items:
-        if Path(__file__).parent in item.path.parents:
+        if Path(__file__).parent in item.path.parents and {'client', 'processes'} & set(item.fixturenames):
             item.add_marker(pytest.mark.flaky(reruns=1))
 
 

@@ -14,6 +14,7 @@ from sensor_msgs.msg import CompressedImage
 from densereward_ros.msg import RewardStamped
 from densereward_ros.report.overlay import WIDTH
 from densereward_ros.ros import debug_image
+from densereward_ros.ros.messages import stamp_ns
 from ros_bench import FakeCamera, ScriptedModel, wait_for
 
 TOPIC = '/reward_node/debug_image/compressed'
@@ -67,13 +68,14 @@ def test_without_a_subscriber_nothing_is_drawn_and_no_picture_is_kept(start_node
 
 
 def test_a_picture_that_takes_long_holds_up_no_reward(start_node, client, monkeypatch):
-    """Drawing hangs for two seconds: rewards go on, and only the newest state is drawn afterwards."""
-    begun, release = threading.Event(), threading.Event()
+    """Drawing hangs for a while: rewards go on, and only the newest state is drawn afterwards."""
+    begun, release, drawn = threading.Event(), threading.Event(), []
 
-    def draw(*_):
+    def draw(task, panels):
+        drawn.append([len(panel.rewards) for panel in panels])
         begun.set()
         release.wait(10)
-        raise RuntimeError('no such font')
+        return Image.new('RGB', (8, 8))
 
     monkeypatch.setattr(debug_image, 'draw_overlay', draw)
     here = start_node()
@@ -81,13 +83,17 @@ def test_a_picture_that_takes_long_holds_up_no_reward(start_node, client, monkey
     pictures, rewards = client.listen(CompressedImage, TOPIC), client.listen(RewardStamped, '/reward')
     camera = here.camera(client)
     wait_for(lambda: here.node._monitor._debug_image._publisher.get_subscription_count())
-    camera.stream(3)
+    stamps = camera.stream(3)
     wait_for(begun.is_set)
-    heard = len(rewards)
-    camera.stream(10, start_ns=101 * 10**9)
-    wait_for(lambda: len(rewards) >= heard + 5)
-    release.set()
+    stamps += camera.stream(10, start_ns=stamps[-1] + 200_000_000)
+    wait_for(lambda: len(rewards) >= 11)
     assert pictures == []
+    release.set()
+    wait_for(lambda: len(pictures) == 2)
+    time.sleep(0.3)
+    assert drawn == [[1], [11]]
+    assert stamp_ns(pictures[-1].header.stamp) == stamps[-1]
+    assert len(pictures) == 2
 
 
 def test_a_picture_that_cannot_be_drawn_costs_no_reward(start_node, client, monkeypatch, log):

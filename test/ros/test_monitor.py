@@ -105,7 +105,7 @@ def test_what_cannot_be_published_is_no_fault_of_the_model(start_node, client, l
     camera, rewards = here.camera(client), client.listen(RewardStamped, '/reward')
     camera.stream(5)
     wait_for(lambda: len(rewards) >= 2)
-    assert log('ERROR') == ["a verdict was not passed on: ZeroDivisionError('division by zero')"]
+    assert log('ERROR') == ["internal error beside the model: ZeroDivisionError('division by zero')"]
 
 
 def test_the_model_sees_the_pixels_that_the_camera_sent(start_node, client):

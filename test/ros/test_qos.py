@@ -74,14 +74,15 @@ def test_a_wrong_override_leaves_the_node_unconfigured_with_one_line(
     here = start_node(**{f'qos_overrides./reward.publisher.{name}': value})
     assert not client.transition('configure')
     line, = log('ERROR')
-    assert line.startswith('on_configure failed: parameters qos_overrides.reward: ')
+    assert line.startswith('on_configure failed: parameters qos_overrides./reward: ')
     assert words in line
     assert here.node.count_publishers('/reward') == 0
 
 
 def test_a_wrong_override_of_the_latched_state_is_refused_at_start(start_node):
     """One line instead of a traceback, as for every other parameter."""
-    with pytest.raises(ParameterError, match='^parameters qos_overrides.~/episode_state: .*`always`'):
+    refusal = '^parameters qos_overrides./reward_node/episode_state: .*`always`'
+    with pytest.raises(ParameterError, match=refusal):
         start_node(**{'qos_overrides./reward_node/episode_state.publisher.durability': 'always'})
 
 

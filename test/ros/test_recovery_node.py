@@ -210,8 +210,19 @@ def test_giving_up_leaves_no_goal_running(robot, controller):
     wait_for(lambda: len(said) == 5, 5, 'the end')
     fail()
     time.sleep(0.5)
-    assert keys(said) == ['started', 'cancelled', 'done', 'cancelled', 'gave_up']
+    assert keys(said) == ['started', 'cancelled', 'done', 'gave_up', 'cancelled']
     assert len(robot.cancels) == 2 and robot.calls == 1
+
+
+def test_giving_up_is_told_where_the_goal_cannot_be_cancelled(robot, controller):
+    """The arm runs on, and nobody will try again: that must not end in silence."""
+    _, said, fail = controller(cancel_action='/pick', max_retries='1')
+    fail()
+    wait_for(lambda: len(said) == 3, 5, 'the only retry')
+    robot.refuses = True
+    fail()
+    wait_for(lambda: len(said) == 5, 5, 'the end')
+    assert keys(said)[3:] == ['gave_up', 'failed']
 
 
 def test_an_action_that_nobody_offers(robot, controller):
