@@ -1,0 +1,48 @@
+"""One episode of a recording: what one camera saw of one task, and what is known about how it went."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Callable, Iterator
+
+from densereward_ros.types import Frame, Reason
+
+
+@dataclass(frozen=True)
+class LabelledFailure:
+    """A failure that somebody marked: seconds since the first frame; NONE where no word is given."""
+
+    seconds: float
+    reason: Reason = Reason.NONE
+
+
+@dataclass(frozen=True)
+class Labels:
+    """What is known about an episode; what nobody knows is None.
+
+    failures: in time order; an empty tuple says that there was none. progress: points of
+    (seconds since the first frame, progress from 0 to 1) in time order, straight lines between them.
+    """
+
+    success: bool | None = None
+    failures: tuple[LabelledFailure, ...] | None = None
+    progress: tuple[tuple[float, float], ...] | None = None
+
+
+@dataclass(frozen=True)
+class Episode:
+    """What one camera saw while the robot worked on one task.
+
+    name: its own among the episodes of one run, and fit for a path below a folder. source: the recording as
+    the user gave it. camera: a topic, a column, or '' where there is but one. count: of frames, None where
+    only reading tells. frames: yields them from the first, in the order of the recording, as often as it is
+    called; raises RecordingError. A frame's image may be decoded when it is first asked for.
+    """
+
+    name: str
+    source: str
+    camera: str
+    task: str
+    frames: Callable[[], Iterator[Frame]]
+    count: int | None = None
+    labels: Labels = Labels()

@@ -1,0 +1,1 @@
+"""What scoring recordings gives: rows in memory, and a folder on disk. Nothing here needs ROS or a model."""
