@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -36,63 +37,57 @@ def python_block(repository: Path, word: str) -> str:
     return block
 
 
-def test_the_python_example_hears_a_failure(repository, tmp_path):
-    """The example, run as it stands, logs the reason and the reward of an event that is published."""
-    script = tmp_path / 'recover.py'
-    script.write_text(python_block(repository, 'RecoverOnFailure'))
+@contextmanager
+def running_beside(source: str, folder: Path, kind: type, topic: str, offered: QoSProfile | int = 10):
+    """Run an example; yields a publisher that it hears, and what ends it and returns its output."""
+    script = folder / 'example.py'
+    script.write_text(source)
     process = subprocess.Popen(
         [sys.executable, str(script)], stderr=subprocess.STDOUT, stdout=subprocess.PIPE, text=True,
-        cwd=tmp_path)
+        cwd=folder)
     context = rclpy.Context()
     rclpy.init(context=context)
     node = rclpy.create_node('readme_publisher', context=context)
+
+    def stop() -> str:
+        process.send_signal(signal.SIGINT)
+        return process.communicate(timeout=10)[0]
+
     try:
-        publisher = node.create_publisher(FailureEvent, 'failure_event', 10)
+        publisher = node.create_publisher(kind, topic, offered)
         deadline = time.monotonic() + 30
         while publisher.get_subscription_count() == 0:
             assert time.monotonic() < deadline and process.poll() is None
             time.sleep(0.05)
-        publisher.publish(FailureEvent(reason=FailureEvent.REASON_MISS, reward=0.25))
-        publisher.wait_for_all_acked()
-        time.sleep(0.5)
-        process.send_signal(signal.SIGINT)
-        output, _ = process.communicate(timeout=10)
+        yield publisher, stop
     finally:
         process.kill()
         node.destroy_node()
         rclpy.shutdown(context=context)
+
+
+def test_the_python_example_hears_a_failure(repository, tmp_path):
+    """The example, run as it stands, logs the reason and the reward of an event that is published."""
+    example = python_block(repository, 'RecoverOnFailure')
+    with running_beside(example, tmp_path, FailureEvent, 'failure_event') as (publisher, stop):
+        publisher.publish(FailureEvent(reason=FailureEvent.REASON_MISS, reward=0.25))
+        publisher.wait_for_all_acked()
+        time.sleep(0.5)
+        output = stop()
     assert 'reason 2, reward 0.25: cancel, retract, retry' in output
 
 
 def test_the_deadline_example_hears_the_silence(repository, tmp_path):
     """The example, run as it stands, says nothing while rewards come and calls out when they stop."""
-    script = tmp_path / 'silence.py'
-    script.write_text(python_block(repository, 'deadline'))
-    process = subprocess.Popen(
-        [sys.executable, str(script)], stderr=subprocess.STDOUT, stdout=subprocess.PIPE, text=True,
-        cwd=tmp_path)
-    context = rclpy.Context()
-    rclpy.init(context=context)
-    node = rclpy.create_node('readme_publisher', context=context)
-    try:
-        # What the node offers at its default rate of 5 Hz.
-        offered = QoSProfile(depth=10, deadline=Duration(seconds=0.6))
-        publisher = node.create_publisher(RewardStamped, 'reward', offered)
-        deadline = time.monotonic() + 30
-        while publisher.get_subscription_count() == 0:
-            assert time.monotonic() < deadline and process.poll() is None
-            time.sleep(0.05)
+    # What the node offers at its default rate of 5 Hz.
+    offered = QoSProfile(depth=10, deadline=Duration(seconds=0.6))
+    example = python_block(repository, 'deadline')
+    with running_beside(example, tmp_path, RewardStamped, 'reward', offered) as (publisher, stop):
         for _ in range(10):
             publisher.publish(RewardStamped(reward=0.25))
             time.sleep(0.2)
-        process.stdout.flush()
         time.sleep(2.5)
-        process.send_signal(signal.SIGINT)
-        output, _ = process.communicate(timeout=10)
-    finally:
-        process.kill()
-        node.destroy_node()
-        rclpy.shutdown(context=context)
+        output = stop()
     heard = [line for line in output.splitlines() if 'reward 0.25' in line or 'no reward' in line]
     assert len(heard) >= 11, output
     assert all('reward 0.25' in line for line in heard[:10]), output
