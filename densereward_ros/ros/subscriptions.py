@@ -87,7 +87,8 @@ class CameraSubscriptions:
             for camera in self._groups:
                 age_s = camera.age_s()
                 # While images come there is nothing to find out, and asking the graph costs the inference.
-                if camera not in self._subscriptions or age_s is None or age_s > LOOK_S:
+                lacks = camera not in self._subscriptions or age_s is None or age_s > LOOK_S
+                if lacks or camera.wrong_type:
                     self._follow(camera)
 
     def _follow(self, camera: Camera) -> None:
