@@ -128,8 +128,8 @@ def test_over_ros_only_what_is_missing_is_installed(bootstrap, monkeypatch, tmp_
         ['transformers==5.2.0', 'qwen-vl-utils==0.0.14', 'av==17.1.0', '-c', str(kept)],
         ['matplotlib', 'rosbags', 'pyarrow', 'tqdm', 'openai', 'ray', 'pandas', '-c', str(kept)],
         [
-            'pytest-timeout', 'pytest-rerunfailures', 'hypothesis', 'torchao', 'cyclonedds', 'fastapi', 'uvicorn',
-            '-c', str(kept)],
+            'pytest-timeout', 'pytest-rerunfailures', 'hypothesis', 'torchao', 'cyclonedds', 'fastapi',
+            'uvicorn', '-c', str(kept)],
     ]
 
 
