@@ -36,7 +36,8 @@ class Episode:
     name: its own among the episodes of one run, and fit for a path below a folder. source: the recording as
     the user gave it. camera: a topic, a column, or '' where there is but one. count: of frames, None where
     only reading tells. frames: yields them from the first, in the order of the recording, as often as it is
-    called; raises RecordingError. A frame's image may be decoded when it is first asked for.
+    called; raises RecordingError. A frame's image may be decoded when it is first asked for. index: of the
+    episode in its dataset, None where the recording is none.
     """
 
     name: str
@@ -46,3 +47,4 @@ class Episode:
     frames: Callable[[], Iterator[Frame]]
     count: int | None = None
     labels: Labels = Labels()
+    index: int | None = None

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Iterator
+from typing import TYPE_CHECKING, Callable, Iterator, Sequence
 
+from densereward_ros.frames.encodings import check_size
 from densereward_ros.recordings.base import RecordingError
+from densereward_ros.text import one_line
+from densereward_ros.types import ImageError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -79,6 +82,60 @@ class Video:
         if container.format.name in ('tty', 'srt', 'ass') or container.format.name.endswith('_pipe'):
             raise RecordingError(
                 f'{self.path}: not a video (FFmpeg reads it as {container.format.name}); {ALLOWED}')
+
+
+def decoded_at(
+    file: Path, times: Sequence[float], tolerance: float
+) -> Iterator[Callable[[], np.ndarray]]:
+    """For each of the times, the frame nearest to it: a function that gives it, as Frame.decode.
+
+    times: seconds in the file's own time, increasing. tolerance: seconds that a frame may lie away. Raises
+    RecordingError where there is none so near, and where the file ends too early.
+    """
+    av = _import_av()
+    count, before = 0, None
+    try:
+        with av.open(str(file)) as container:
+            stream = container.streams.video[0]
+            stream.thread_type = 'AUTO'
+            if times and times[0] > tolerance:
+                container.seek(int((times[0] - tolerance) / stream.time_base), stream=stream)
+            for frame in container.decode(stream):
+                if count == len(times):
+                    break
+                if frame.time is None:
+                    continue
+                # Once a frame is no nearer than the one before it, none will be.
+                while before is not None and count < len(times) and (
+                        abs(before.time - times[count]) <= abs(frame.time - times[count])):
+                    yield _picture_at(file, before, times[count], tolerance)
+                    count += 1
+                before = frame
+            while before is not None and count < len(times) and before.time >= times[count] - tolerance:
+                yield _picture_at(file, before, times[count], tolerance)
+                count += 1
+    except (av.FFmpegError, OSError, IndexError) as error:
+        raise RecordingError(
+            f'{file}: damaged after frame {count} of {len(times)} ({_cause(error)}); {ALLOWED}') from error
+    if count < len(times):
+        raise RecordingError(f'{file}: ends after frame {count} of {len(times)}, at {times[count]:.3f} s')
+
+
+def _picture_at(file: Path, frame, time: float, tolerance: float) -> Callable[[], np.ndarray]:
+    if abs(frame.time - time) > tolerance:
+        raise RecordingError(
+            f'{file}: no frame at {time:.3f} s, the nearest is at {frame.time:.3f} s; allowed: at most '
+            f'{tolerance:.3f} s away')
+
+    def decode() -> np.ndarray:
+        check_size(frame.height, frame.width)
+        try:
+            return _upright(frame)
+        except Exception as error:  # FFmpeg's own, MemoryError and more
+            raise ImageError(
+                f'the frame at {time:.3f} s cannot be used: {one_line(str(error), 200)}') from None
+
+    return decode
 
 
 def _import_av():

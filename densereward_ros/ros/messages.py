@@ -8,14 +8,8 @@ from builtin_interfaces.msg import Duration, Time
 from std_msgs.msg import Header
 
 from densereward_ros import msg
+from densereward_ros.frames.messages import NS_PER_S, stamp_ns  # noqa: F401  stamp_ns undoes to_time
 from densereward_ros.types import REASONS, FailureEvent, Frame, Verdict, Window
-
-NS_PER_S = 1_000_000_000
-
-
-def stamp_ns(time: Time) -> int:
-    """Nanoseconds of a message's time; 0, as for a time that was left out, when it is none."""
-    return time.sec * NS_PER_S + time.nanosec if time.nanosec < NS_PER_S else 0
 
 
 def to_time(nanoseconds: int) -> Time:

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from PIL import Image as Picture
 from sensor_msgs.msg import CompressedImage, Image
 
+from densereward_ros.frames import messages
 from densereward_ros.frames.encodings import ENCODINGS
 from densereward_ros.ros import bridge as bridge_module
-from densereward_ros.ros import images
 from densereward_ros.ros.images import frame_of, message_type
 from densereward_ros.types import ImageError
 
@@ -104,8 +104,8 @@ def test_nothing_is_decoded_before_the_image_is_asked_for_and_then_once(monkeypa
         calls.append(arguments)
         return RGB
 
-    monkeypatch.setattr(images, 'decode_raw', decode)
-    monkeypatch.setattr(images, 'decode_compressed', decode)
+    monkeypatch.setattr(messages, 'decode_raw', decode)
+    monkeypatch.setattr(messages, 'decode_compressed', decode)
     frames = [frame_of(raw(), 1, 1), frame_of(compressed(b'x'), 1, 1)]
     assert calls == []
     for frame in frames:

@@ -20,8 +20,8 @@ from rclpy.signals import SignalHandlerOptions
 from sensor_msgs.msg import CompressedImage, Image
 from std_msgs.msg import String
 
+from densereward_ros.frames import messages
 from densereward_ros.msg import RewardStamped
-from densereward_ros.ros import images
 from densereward_ros.ros.parameters import ParameterError
 from ros_bench import CAMERA_QOS, NS_PER_S, TOPIC, FakeCamera, ScriptedModel, wait_for
 
@@ -261,13 +261,13 @@ def test_no_thread_but_the_worker_decodes_and_only_what_a_window_needs(
         start_node, client, monkeypatch):
     """At 30 Hz most images are never looked at; an executor that decoded them would be late for the next."""
     decoded = []
-    decode = images.decode_raw
+    decode = messages.decode_raw
 
     def watch(image):
         decoded.append((threading.current_thread().name, image.height))
         return decode(image)
 
-    monkeypatch.setattr(images, 'decode_raw', watch)
+    monkeypatch.setattr(messages, 'decode_raw', watch)
     model = ScriptedModel(delay_s=0.3)
     here = start_node(model)
     activate(client)
