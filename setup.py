@@ -10,6 +10,7 @@ from setuptools import find_packages, setup
 
 ROOT = Path(__file__).resolve().parent
 SHARE = 'share/densereward_ros'
+MESSAGES = [str(path.relative_to(ROOT)) for path in sorted((ROOT / 'msg').glob('*.msg'))]
 
 
 def version():
@@ -48,7 +49,7 @@ setup(
         'tools': ['av', 'matplotlib', 'pyarrow', 'pyyaml', 'rosbags', 'scipy', 'tqdm'],
         'test': ['pytest', 'pytest-timeout', 'pytest-rerunfailures', 'hypothesis'],
     },
-    data_files=checkpoint_files(),
+    data_files=[*checkpoint_files(), (f'{SHARE}/msg', MESSAGES)],
     entry_points={'console_scripts': ['densereward = densereward_ros.cli:main']},
     zip_safe=False,
 )

@@ -251,7 +251,7 @@ def test_pip_install_without_ros(repository, tmp_path):
     if int(metadata.version('setuptools').split('.')[0]) < 71:
         pytest.skip('a setuptools before 71 needs a download to build a wheel')
     source, target = tmp_path / 'source', tmp_path / 'target'
-    for name in ('densereward_ros', 'models'):
+    for name in ('densereward_ros', 'models', 'msg'):
         shutil.copytree(repository / name, source / name, ignore=shutil.ignore_patterns('__pycache__'))
     for name in ('setup.py', 'pyproject.toml', 'LICENSE'):
         shutil.copy(repository / name, source)
@@ -273,3 +273,7 @@ def test_pip_install_without_ros(repository, tmp_path):
     folder = target / 'share' / 'densereward_ros' / 'models' / 'tabletop'
     assert Path(run('-c', find).strip()) == folder
     assert sorted(os.listdir(folder)) == sorted(os.listdir(repository / 'models' / 'tabletop'))
+    find = 'from densereward_ros.results.mcap import definitions; print(definitions())'
+    folder = target / 'share' / 'densereward_ros' / 'msg'
+    assert Path(run('-c', find).strip()) == folder
+    assert sorted(os.listdir(folder)) == sorted(os.listdir(repository / 'msg'))

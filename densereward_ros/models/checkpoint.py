@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Callable
 
 from densereward_ros.models.base import ModelError
 from densereward_ros.models.prompt import SYSTEM_PROMPT_FILE
+from densereward_ros.share import places
 
 TABLETOP = 'tabletop'
 
@@ -62,20 +62,13 @@ def find(model: str, revision: str, progress: Callable[[str], None]) -> Checkpoi
 
 def tabletop_folder() -> Path:
     """The folder of the demo checkpoint that ships with this package. Raises ModelError."""
-    package = Path(__file__).resolve().parent.parent
-    share = Path('share') / 'densereward_ros' / 'models' / TABLETOP
-    prefixes = [
-        *package.parents,  # colcon: <prefix>/lib/python3.X/site-packages/densereward_ros
-        Path(sys.prefix),  # pip
-        *(Path(prefix) for prefix in os.environ.get('AMENT_PREFIX_PATH', '').split(os.pathsep) if prefix),
-    ]
-    candidates = [package.parent / 'models' / TABLETOP, *(prefix / share for prefix in prefixes)]
+    candidates = places(f'models/{TABLETOP}')
     for folder in candidates:
         if (folder / 'config.json').is_file():
             return folder
     raise ModelError(
         f"the demo checkpoint '{TABLETOP}' is not there (looked in {candidates[0]} and in "
-        f'{share} of {sys.prefix} and of AMENT_PREFIX_PATH): install the package again'
+        f'share/densereward_ros of {sys.prefix} and of AMENT_PREFIX_PATH): install the package again'
     )
 
 

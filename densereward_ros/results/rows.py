@@ -16,6 +16,9 @@ class ScoredFrame:
     frame: its index in the episode, from 0. stamp_ns: the camera's time stamp, seconds: since the episode's
     first frame. segment: as of Window. reward: None where the reply was malformed, and malformed then says
     what was wrong. reason_probabilities: as of Verdict. target: the labelled progress, 0 to 1, None without.
+    log_ns: when the frame arrived, in nanoseconds; of a bag, its own log time, so that what is written beside
+    the bag has the same clock; None where nobody kept it, and the stamp stands in. window_ns: the stamps of
+    the window's frames, oldest first and stamp_ns last; empty where nobody kept them.
     """
 
     frame: int
@@ -27,6 +30,8 @@ class ScoredFrame:
     reason_probabilities: tuple[float, ...] | None = None
     malformed: str = ''
     target: float | None = None
+    log_ns: int | None = None
+    window_ns: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -47,7 +52,8 @@ class ScoredEvent:
 class ScoredEpisode:
     """One episode as one camera saw it; frames and events in time order.
 
-    name: of its own within one folder of results. source: the recording as it was given.
+    name: of its own within one folder of results. source: the recording as it was given. index: as of
+    Episode.
     """
 
     name: str
@@ -57,6 +63,7 @@ class ScoredEpisode:
     labels: Labels
     frames: tuple[ScoredFrame, ...]
     events: tuple[ScoredEvent, ...]
+    index: int | None = None
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from densereward_ros import share
 from densereward_ros.models import checkpoint as checkpoints
 from densereward_ros.models import download
 from densereward_ros.models.base import ModelError
@@ -237,19 +238,19 @@ def test_the_demo_checkpoint_is_found_by_name():
 def test_the_demo_checkpoint_is_found_where_it_was_installed(tmp_path, monkeypatch, random_checkpoint, place):
     """In the module's prefix (colcon), in the interpreter's (pip), or in one of AMENT_PREFIX_PATH."""
     prefix = tmp_path / 'prefix'
-    module = tmp_path / 'elsewhere/densereward_ros/models/checkpoint.py'
+    module = tmp_path / 'elsewhere/densereward_ros/share.py'
     if place == 'prefix':
-        module = prefix / 'lib/python3.12/site-packages/densereward_ros/models/checkpoint.py'
-    monkeypatch.setattr(checkpoints, '__file__', str(module))
+        module = prefix / 'lib/python3.12/site-packages/densereward_ros/share.py'
+    monkeypatch.setattr(share, '__file__', str(module))
     monkeypatch.setattr(sys, 'prefix', str(prefix if place == 'sys.prefix' else tmp_path / 'python'))
     monkeypatch.setenv('AMENT_PREFIX_PATH', f'/opt/none:{prefix}' if place == 'ament' else '')
     with pytest.raises(
         ModelError, match=r"^the demo checkpoint 'tabletop' is not there \(looked in .*again$"
     ):
         checkpoints.tabletop_folder()
-    share = prefix / 'share/densereward_ros/models/tabletop'
-    shutil.copytree(random_checkpoint, share)
-    assert checkpoints.tabletop_folder() == share
+    folder = prefix / 'share/densereward_ros/models/tabletop'
+    shutil.copytree(random_checkpoint, folder)
+    assert checkpoints.tabletop_folder() == folder
 
 
 def test_a_complete_cached_model_is_used_without_the_hub(folder, monkeypatch):
