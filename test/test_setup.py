@@ -133,6 +133,18 @@ def test_over_ros_only_what_is_missing_is_installed(bootstrap, monkeypatch, tmp_
     ]
 
 
+def test_an_environment_behind_a_link_is_another_checkouts(bootstrap, monkeypatch, tmp_path):
+    """It looks as if it had been moved here; nothing of it is removed."""
+    pip = tmp_path / 'other' / '.venv' / 'bin' / 'pip'
+    pip.parent.mkdir(parents=True)
+    pip.write_text('#!/other/.venv/bin/python')
+    monkeypatch.setattr(bootstrap, 'VENV', tmp_path / '.venv')
+    bootstrap.VENV.symlink_to(pip.parents[1])
+    with pytest.raises(bootstrap.SetupError, match='is a link to .*other.*: remove the link'):
+        bootstrap.make_venv(None, [])
+    assert pip.exists()
+
+
 def test_torch_without_torchvision_is_refused(bootstrap, monkeypatch):
     """pip would fetch another torch to go with a torchvision of its own choice."""
     modules = {'rclpy': None, 'torch': '2.5.0a0'}
