@@ -22,7 +22,8 @@ from densereward_ros.recordings.video import decoded_at
 from densereward_ros.types import Frame, ImageError
 
 NS_PER_S = 1_000_000_000
-ROWS = 16  # that are read at once; of images, so they are few
+ROWS = 8  # that are read at once; of images, so they are few
+BUFFER = 2**20
 
 
 def lerobot_episodes(root: Path, source: str, task: str = '', topics: Sequence[str] = ()) -> list[Episode]:
@@ -137,14 +138,16 @@ def _rows(file: Path, columns: list[str], index: int | None) -> Iterator[dict[st
     from pyarrow import compute
 
     try:
-        with parquet.ParquetFile(file) as stored:
+        # Buffered, it is read page by page; otherwise all images of a row group would be in memory.
+        with parquet.ParquetFile(file, buffer_size=BUFFER, pre_buffer=False) as stored:
             missing = [name for name in columns if name not in stored.schema_arrow.names]
             if missing:
                 raise RecordingError(f'{file}: has no column {", ".join(missing)}')
             groups = [
                 group for group in range(stored.num_row_groups)
                 if index is None or _may_hold(stored.metadata.row_group(group), index)]
-            for batch in stored.iter_batches(ROWS, row_groups=groups, columns=['episode_index', *columns]):
+            names = ['episode_index', *columns]
+            for batch in stored.iter_batches(ROWS, groups, names, use_threads=False):
                 if index is not None:
                     batch = batch.filter(compute.equal(batch.column('episode_index'), index))
                 yield from batch.to_pylist()
