@@ -10,6 +10,7 @@ from typing import Any, Iterable, Sequence
 
 import av
 import numpy as np
+import pandas
 import pyarrow
 from PIL import Image
 from pyarrow import parquet
@@ -177,8 +178,9 @@ class _LeRobot:
         (self.path / 'meta/episodes/chunk-000').mkdir(parents=True)
         parquet.write_table(
             pyarrow.Table.from_pylist(rows), self.path / 'meta/episodes/chunk-000/file-000.parquet')
-        tasks = pyarrow.table({'task_index': list(range(len(self.tasks))), 'task': self.tasks})
-        parquet.write_table(tasks, self.path / 'meta/tasks.parquet')
+        tasks = pandas.DataFrame(
+            {'task_index': range(len(self.tasks))}, index=pandas.Index(self.tasks, name='task'))
+        tasks.to_parquet(self.path / 'meta/tasks.parquet')
         (self.path / 'meta/stats.json').write_text(json.dumps({'timestamp': {'min': [0.0]}}))
         self.write_info(
             version, episodes, 'data/chunk-{chunk_index:03d}/file-{file_index:03d}.parquet',
@@ -215,7 +217,13 @@ class _LeRobot:
             'next.success': pyarrow.bool_(), **dict.fromkeys(self.cameras, pyarrow.struct(
                 [('bytes', pyarrow.binary()), ('path', pyarrow.string())]))}
         schema = pyarrow.schema([(name, types.get(name, pyarrow.int64())) for name in columns])
-        schema = schema.with_metadata({'huggingface': json.dumps({'info': {'features': {}}})})
+        listed = {name: {'dtype': 'int64', '_type': 'Value'} for name in columns}
+        listed |= {name: {'dtype': kind, '_type': 'Value'} for name, kind in (
+            ('timestamp', 'float32'), ('next.success', 'bool')) if name in columns}
+        listed['observation.state'] = {
+            'feature': {'dtype': 'float32', '_type': 'Value'}, 'length': 2, '_type': 'Sequence'}
+        listed |= {name: {'_type': 'Image'} for name in self.cameras if name in columns}
+        schema = schema.with_metadata({'huggingface': json.dumps({'info': {'features': listed}})})
         file.parent.mkdir(parents=True, exist_ok=True)
         parquet.write_table(pyarrow.table(columns, schema=schema), file)
 
