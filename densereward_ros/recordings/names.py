@@ -12,11 +12,13 @@ MAX_BYTES = 150
 def path_name(*parts: str) -> str:
     """One name of all parts, fit for a path below a folder; 'episode' where nothing of them is left.
 
-    Letters, digits, '.', '-' and '_' stay as they are.
+    Letters, digits, '.', '-' and '_' stay as they are. A part that is too long loses its end.
     """
-    words = (re.sub(r'[^\w.-]+', '_', part).strip('._-') for part in parts)
-    name = '-'.join(word for word in words if word).encode()[:MAX_BYTES].decode(errors='ignore')
-    return name.rstrip('._-') or 'episode'
+    limit = MAX_BYTES // max(1, len(parts)) - 1
+    words = (
+        re.sub(r'[^\w.-]+', '_', part).strip('._-').encode()[:limit].decode(errors='ignore').rstrip('._-')
+        for part in parts)
+    return '-'.join(word for word in words if word) or 'episode'
 
 
 def unique_names(names: Iterable[str]) -> list[str]:

@@ -43,7 +43,7 @@ def open_episodes(
     datasets: only these cameras; empty means all in colour. Raises RecordingError.
     """
     path = _existing(source, 'a video file, a folder of images, a bag and a LeRobot dataset')
-    task = task.strip()
+    task, topics = task.strip(), tuple(dict.fromkeys(topics))
     if is_dataset(path):
         return lerobot_episodes(path, str(source), task, topics)
     if not task:

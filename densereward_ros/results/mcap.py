@@ -7,6 +7,7 @@ import math
 import os
 import sys
 import tempfile
+from collections import deque
 from pathlib import Path
 from typing import Any, Iterable, Iterator
 
@@ -29,7 +30,8 @@ def write_mcap(
     The topics are the node's, and /reward/value has the reward alone, for tools that plot plain numbers. The
     log time is that of the frame: the bag's, where the recording is one. A frame without a valid reward
     gives no message. inference_time is 0, as recordings are scored many windows at once, and so are the
-    frame_stamps that nobody kept; frame_id is empty. Raises RecordingError where rosbags is missing, OSError.
+    frame_stamps that nobody kept; frame_id is empty. Raises RecordingError where rosbags is missing and for
+    an event without its frame, and OSError.
     """
     folder.mkdir(parents=True, exist_ok=True)
     for episode in episodes:
@@ -54,16 +56,18 @@ def _write(bag: Path, messages: Iterator[tuple[str, int, Any]]) -> None:
 def _messages(episode: ScoredEpisode, model: str, bounded: bool) -> Iterator[tuple[str, int, Any]]:
     """Yield (topic, log time, message); an event comes after the reward that completed it."""
     value = _types().types[VALUE]
-    events: dict[tuple[int, float], list[tuple[int, ScoredEvent]]] = {}
-    for sequence, event in enumerate(episode.events, 1):
-        events.setdefault((event.stamp_ns, event.seconds), []).append((sequence, event))
+    events = deque(enumerate(episode.events, 1))
     for frame in episode.frames:
         log_ns = frame.stamp_ns if frame.log_ns is None else frame.log_ns
         if frame.reward is not None:
             yield '/reward', log_ns, _reward(episode, frame, model, bounded)
             yield '/reward/value', log_ns, value(data=frame.reward)
-        for sequence, event in events.pop((frame.stamp_ns, frame.seconds), ()):
+        while events and events[0][1].stamp_ns == frame.stamp_ns:
+            sequence, event = events.popleft()
             yield '/failure_event', log_ns, _failure(episode, event, sequence)
+    if events:
+        raise RecordingError(
+            f'{episode.name}: the event at {events[0][1].stamp_ns} ns is of no frame that was scored')
 
 
 def _reward(episode: ScoredEpisode, frame: ScoredFrame, model: str, bounded: bool) -> Any:

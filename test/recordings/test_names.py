@@ -18,6 +18,7 @@ from densereward_ros.recordings.names import MAX_BYTES, path_name, unique_names
     (('', '/'), 'episode'),
     (('стол', '杯'), 'стол-杯'),
     (('a\nb\0c',), 'a_b_c'),
+    (('s' * 200, 'episode_000003', 'front'), 's' * 49 + '-episode_000003-front'),
 ])
 def test_names_are_fit_for_paths(parts, name):
     """Words stay readable; what a path or a shell would take for something else goes."""

@@ -11,10 +11,13 @@ from pathlib import Path
 import numpy as np
 import pyarrow
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pyarrow import parquet
 
 from clips import picture
 from densereward_ros.recordings.base import RecordingError
+from densereward_ros.recordings.lerobot_layout import Dataset, DatasetEpisode
 from densereward_ros.recordings.opening import open_episodes
 from densereward_ros.results import lerobot
 from densereward_ros.results.lerobot import write_lerobot
@@ -160,6 +163,29 @@ def test_row_groups_that_split_and_mix_episodes(tmp_path):
     assert copy.metadata.num_row_groups == 6 and copy.metadata.row_group(0).column(0).compression == 'ZSTD'
     rewards = copy.read().column('densereward.reward').to_numpy()
     np.testing.assert_array_equal(rewards, [NAN, *[0.5] * 4, *[NAN] * 6, 0.25, *[NAN] * 4])
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 8), st.none() | st.floats(0, 1, width=32)), unique_by=lambda p: p[0]),
+    st.lists(st.integers(1, 9)))
+def test_any_scores_are_held_row_by_row(pairs, cuts):
+    """Against the plainest way to do it, for rows that come in pieces of any size."""
+    frames = tuple(
+        ScoredFrame(i, 0, 0.0, 0, reward, Reason(1 + i % 6)) for i, reward in sorted(pairs))
+    episodes = (DatasetEpisode(4, 9, ('a',), Path('a'), {}), DatasetEpisode(7, 2, ('a',), Path('a'), {}))
+    columns = lerobot._Columns(Dataset(Path('a'), 10.0, (CAMERA,), False, episodes), {CAMERA: {4: frames}})
+    indices = np.array([4] * 9 + [7] * 2)
+    pieces = [piece for piece in np.split(indices, sorted(set(cuts))) if piece.size]
+    rewards, reasons, scored = (np.concatenate(column) for column in zip(*map(columns.next, pieces)))
+    newest, by_frame = (NAN, 0), {frame.frame: frame for frame in frames}
+    for row in range(9):
+        frame = by_frame.get(row)
+        valid = frame is not None and frame.reward is not None
+        if valid:
+            newest = (frame.reward, int(frame.reason))
+        np.testing.assert_array_equal((rewards[row], reasons[row]), newest)
+        assert scored[row] == valid
+    assert np.isnan(rewards[9:]).all() and not reasons[9:].any() and not scored[9:].any()
 
 
 def test_links_where_no_hard_ones_are_possible(tmp_path, monkeypatch):

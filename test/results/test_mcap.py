@@ -109,6 +109,17 @@ def test_what_is_unknown_is_not_made_up(tmp_path):
     assert failures[0].rule == FailureEvent.RULE_REWARD_DROP
 
 
+def test_an_event_without_its_frame_is_told(tmp_path):
+    """It would be lost in silence; frames of equal stamps, after a jump of the clock, keep their own."""
+    with pytest.raises(RecordingError, match=f'run: the event at {event(3).stamp_ns} ns is of no frame'):
+        write_mcap([scored([frame(2, 0.5)], [event(3)])], tmp_path)
+    assert os.listdir(tmp_path) == []
+    again = frame(2, 0.25, log_ns=START_NS + 10**10)
+    write_mcap([scored([frame(2, 0.5), frame(3, 0.5), again], [event(3), event(2)])], tmp_path)
+    assert [log_ns for topic, log_ns, _ in read(tmp_path / 'run.mcap') if topic == '/failure_event'] == [
+        frame(3, 0.5).log_ns, START_NS + 10**10]
+
+
 def test_without_a_log_time_the_stamps_are_the_clock(tmp_path):
     """A video counts from its first frame, and has no topic to name."""
     frames = [ScoredFrame(i, i * STEP_NS, i / 5, 0, 0.5, Reason.CORRECT) for i in (0, 1)]
