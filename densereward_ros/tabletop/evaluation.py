@@ -25,7 +25,7 @@ from densereward_ros.types import Frame, Reason, Verdict, Window
 _SEED = 29
 # Three in eight episodes go well; the others suffer each failure in turn. Every fourth round has
 # held-out shades.
-_ROUND: tuple[tuple[Reason, ...], ...] = (
+MISHAPS_IN_TURN: tuple[tuple[Reason, ...], ...] = (
     (),
     (Reason.MISS,),
     (),
@@ -41,7 +41,8 @@ _VERSIONS = ('torch', 'torchvision', 'transformers', 'qwen-vl-utils', 'pillow', 
 
 def held_out_episode(number: int) -> Episode:
     """The evaluation's episode of that number, from 0."""
-    return record([_SEED, number], _ROUND[number % len(_ROUND)], held_out=number // len(_ROUND) % 4 == 0)
+    round_, place = divmod(number, len(MISHAPS_IN_TURN))
+    return record([_SEED, number], MISHAPS_IN_TURN[place], held_out=round_ % 4 == 0)
 
 
 def windows(episode: Episode, first: int = SPAN) -> list[tuple[int, Window]]:

@@ -111,8 +111,11 @@ class Painter:
         self._scale = scale
         self._zoom = 3 * scale
 
-    def paint(self, view: Snapshot) -> np.ndarray:
-        """The camera picture, uint8 of shape (96 * scale, 128 * scale, 3), RGB."""
+    def paint(self, view: Snapshot, rng: np.random.Generator | None = None) -> np.ndarray:
+        """The camera picture, uint8 of shape (96 * scale, 128 * scale, 3), RGB.
+
+        rng: gives the noise of this picture in place of the painter's own generator.
+        """
         canvas = self._background.copy()
         draw = ImageDraw.Draw(canvas, 'RGBA')
         self._shadows(draw, view)
@@ -125,7 +128,7 @@ class Painter:
                 self._block(draw, thing)
         self._fingers(draw, view)
         small = np.asarray(canvas.reduce(3), dtype=np.float32)
-        noise = self._rng.standard_normal(small.shape[:2] + (1,), dtype=np.float32)
+        noise = (rng or self._rng).standard_normal(small.shape[:2] + (1,), dtype=np.float32)
         lit = small * np.asarray(self._look.gain, np.float32) + self._look.noise * noise
         return np.clip(lit + 0.5, 0, 255).astype(np.uint8)
 
