@@ -7,9 +7,13 @@ import math
 import os
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from densereward_ros.events.calibration import START
 from densereward_ros.models.base import ENGINES, QUANTIZATIONS, RELEASED_MODEL
+
+if TYPE_CHECKING:
+    from densereward_ros.recordings.labels import LabelledRecording
 
 _EARLY_S = 0.5  # an event this much before the labelled moment is of that failure: labels are made by hand
 
@@ -77,12 +81,11 @@ def run(arguments: argparse.Namespace) -> int:
     except ValueError as error:
         raise CalibrationError(str(error)) from None
     # What cannot be promised is said before an hour of scoring, not after it.
-    successes = sum(recording.success for recording in labelled)
-    calibration.check_promise(successes, arguments.false_alarms, len(rules) or 1)
+    calibration.check_promise(sum(map(_is_clean, labelled)), arguments.false_alarms, len(rules) or 1)
     _check_writable(arguments.output)
     episodes, model = _score(labelled, arguments)
-    clean = [episode for episode, recording in zip(episodes, labelled) if recording.success]
-    failed = [episode for episode, recording in zip(episodes, labelled) if not recording.success]
+    clean = [episode for episode, recording in zip(episodes, labelled) if _is_clean(recording)]
+    failed = [episode for episode, recording in zip(episodes, labelled) if not _is_clean(recording)]
     rules = rules or calibration.rules_of(episodes)
     settings = calibration.calibrate(clean, arguments.false_alarms, settings, rules)
     thresholds.write(
@@ -103,6 +106,15 @@ def run(arguments: argparse.Namespace) -> int:
     _draw(picture, {rule: found[rule] for rule in rules}, clean, failed, settings, arguments.false_alarms)
     print(f'wrote {arguments.output} and {picture}')
     return 0
+
+
+def _is_clean(recording: LabelledRecording) -> bool:
+    """Whether it succeeded and had no failure on the way. Raises RecordingError where nobody knows."""
+    from densereward_ros.recordings.base import RecordingError
+
+    if recording.labels.success is None:
+        raise RecordingError(f'{recording.path}: success is not given; calibrating needs true or false')
+    return recording.labels.success and not recording.labels.failures
 
 
 def _check_writable(output: Path) -> None:
@@ -152,7 +164,8 @@ def _score(labelled, arguments: argparse.Namespace):
         if not verdicts:
             raise RecordingError(f'{entry.path}: too short for a verdict, which takes three frames '
                                  f'{arguments.frame_interval:g} s apart')
-        failed_ns = None if entry.failed_at is None else round(entry.failed_at * 1e9)
+        failures = entry.labels.failures
+        failed_ns = round(failures[0].seconds * 1e9) if failures else None
         episodes.append(JudgedEpisode(str(entry.path), verdicts, failed_ns))
         print(f'{number} of {len(recordings)}: {entry.path}: {len(verdicts)} verdicts'
               + (f', {malformed} malformed replies' if malformed else ''), flush=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 from dataclasses import dataclass
 from typing import Callable, Iterator
 
@@ -27,6 +28,21 @@ class Labels:
     success: bool | None = None
     failures: tuple[LabelledFailure, ...] | None = None
     progress: tuple[tuple[float, float], ...] | None = None
+
+    def progress_at(self, seconds: float) -> float | None:
+        """The labelled progress at that moment; None without labels of it, and before and after them."""
+        if self.progress is None:
+            return None
+        after = bisect.bisect_left(self.progress, seconds, key=lambda point: point[0])
+        if after == len(self.progress):
+            return None
+        end, value = self.progress[after]
+        if end == seconds:
+            return value
+        if after == 0:
+            return None
+        start, before = self.progress[after - 1]
+        return before + (value - before) * (seconds - start) / (end - start)
 
 
 @dataclass(frozen=True)

@@ -31,14 +31,18 @@ def episodes(count: int, seed: int = 0) -> list[Episode]:
 
 def _labelled(count: int, seed: int, number: int) -> Episode:
     episode = _recorded(seed, number)
-    done = tuple(
-        (tick * TICK, progress(view, episode.goal)) for tick, view in enumerate(episode.views))
-    failures = tuple(LabelledFailure(tick * TICK, word) for tick, word in episode.onsets())
+    done = tuple((_seconds(tick), progress(view, episode.goal)) for tick, view in enumerate(episode.views))
+    failures = tuple(LabelledFailure(_seconds(tick), word) for tick, word in episode.onsets())
     return Episode(
         name=f'tabletop-{seed}-{number:04d}', source=f'tabletop:{count}@{seed}', camera='', task=episode.task,
         # Played again when it is read: a thousand episodes need no more memory than one.
         frames=functools.partial(_frames, seed, number), count=len(episode.views),
         labels=Labels(success=done[-1][1] == 1.0, failures=failures, progress=done))
+
+
+def _seconds(tick: int) -> float:
+    """As whoever reads the frames makes them of their stamps, to the last bit."""
+    return tick * _NS_OF_TICK / 1e9
 
 
 def _recorded(seed: int, number: int) -> played.Episode:

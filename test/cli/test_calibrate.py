@@ -125,6 +125,22 @@ def test_a_recording_that_is_too_short_is_named(recordings, capsys):
     assert f'{recordings / "short"}: too short for a verdict' in capsys.readouterr().err
 
 
+def test_only_a_success_without_failures_is_clean(recordings, capsys):
+    """One that recovered counts as a failure; one that nobody judged is refused by name."""
+    labels = yaml.safe_load((recordings / 'episodes.yaml').read_text())
+    labels['episodes'][18]['failures'] = [{'at': 0.6, 'reason': 'miss'}]
+    (recordings / 'episodes.yaml').write_text(yaml.safe_dump(labels))
+    output = recordings / 'thresholds.yaml'
+    assert cli.main(['calibrate', str(recordings), '--false-alarms', '0.1', '-o', str(output)]) == 0
+    assert read(output).episodes == 19
+    assert 'failures: 4 of 4 have an event' in capsys.readouterr().out
+    del labels['episodes'][0]['success']
+    (recordings / 'episodes.yaml').write_text(yaml.safe_dump(labels))
+    assert cli.main(['calibrate', str(recordings)]) == 1
+    assert capsys.readouterr().err == (
+        f'densereward: {recordings / "good_0"}: success is not given; calibrating needs true or false\n')
+
+
 @pytest.mark.slow
 def test_the_demo_checkpoint_on_pictures_of_its_own_world(tmp_path):
     """The whole way with a real model: one successful episode promises 0.5, and drops may share the rate."""
