@@ -15,8 +15,6 @@ from densereward_ros.models.base import ENGINES, QUANTIZATIONS, RELEASED_MODEL
 if TYPE_CHECKING:
     from densereward_ros.recordings.labels import LabelledRecording
 
-_EARLY_S = 0.5  # an event this much before the labelled moment is of that failure: labels are made by hand
-
 
 def add_parser(subparsers: argparse._SubParsersAction) -> None:
     """Register the verb."""
@@ -177,7 +175,7 @@ def _score(labelled, arguments: argparse.Namespace):
 def _told_of_failures(failed, settings) -> str:
     """What the thresholds find of the failures, and how late, by frame stamps."""
     from densereward_ros.events.calibration import events
-    from densereward_ros.metrics.detection import delay_of_found, delay_with_misses, match
+    from densereward_ros.metrics.detection import EARLY_S, delay_of_found, delay_with_misses, match
 
     found, delays, remaining = 0, [], []
     for episode in failed:
@@ -186,7 +184,7 @@ def _told_of_failures(failed, settings) -> str:
             found += bool(at)
             continue
         failure = episode.failed_ns / 1e9
-        hit, = match([failure], at, _EARLY_S, math.inf)
+        hit, = match([failure], at, EARLY_S, math.inf)
         found += hit is not None
         delays.append(None if hit is None else max(0.0, at[hit] - failure))
         remaining.append(max(0.0, episode.verdicts[-1][0].newest.stamp_ns / 1e9 - failure))

@@ -35,3 +35,16 @@ def interval(
         return math.nan, math.nan
     low, high = np.quantile(values, [(1 - level) / 2, (1 + level) / 2])
     return float(low), float(high)
+
+
+def with_intervals(parts: Sequence[Episode], kinds: dict[str, Callable[[Sequence[Episode]], float]]) -> dict:
+    """Several figures of the same episodes by name, and under `intervals` those of each, ready for JSON."""
+    results: dict = {name: rounded(figure(parts)) for name, figure in kinds.items()}
+    results['intervals'] = {
+        name: [rounded(end) for end in interval(parts, figure)] for name, figure in kinds.items()}
+    return results
+
+
+def rounded(value: float) -> float | None:
+    """To four digits for JSON, which has no NaN."""
+    return None if math.isnan(value) else round(value, 4)

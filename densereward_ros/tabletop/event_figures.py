@@ -10,14 +10,15 @@ from typing import Callable, Sequence
 from densereward_ros.events.calibration import START, JudgedEpisode, calibrate, events
 from densereward_ros.events.fusion import FUSIONS, FusedDetector
 from densereward_ros.events.settings import DEFAULTS, DetectorSettings
-from densereward_ros.metrics.bootstrap import interval
+from densereward_ros.metrics.bootstrap import rounded, with_intervals
 from densereward_ros.metrics.detection import (
+    Detection,
     delay_of_found,
     delay_with_misses,
     f1,
-    match,
     precision,
     recall,
+    total,
 )
 from densereward_ros.tabletop.event_evaluation import CAMERAS, Watched
 from densereward_ros.tabletop.judge import SPACING_TICKS, SPAN
@@ -37,17 +38,10 @@ Told = tuple[int, Reason]  # an event: tick and reason
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one detector made of one episode. found: for each failure the index of its event, or None."""
+    """What one detector made of one episode, in ticks."""
 
     watched: Watched
-    told: tuple[Told, ...]
-    found: tuple[int | None, ...]
-
-    def delays(self) -> list[float | None]:
-        """Ticks from each failure to its event, 0 where it came early."""
-        return [
-            None if hit is None else max(0, self.told[hit][0] - tick)
-            for hit, (tick, _) in zip(self.found, self.watched.failures)]
+    detection: Detection
 
 
 def figures(
@@ -95,12 +89,8 @@ def figures(
 
 
 def _outcomes(watched: Sequence[Watched], tell: Callable[[Watched], Sequence[Told]]) -> list[Outcome]:
-    outcomes = []
-    for one in watched:
-        told = tuple(tell(one))
-        found = match([tick for tick, _ in one.failures], [tick for tick, _ in told], EARLY, LATE)
-        outcomes.append(Outcome(one, told, tuple(found)))
-    return outcomes
+    return [
+        Outcome(one, Detection.of(one.failures, tell(one), EARLY, LATE, one.ticks)) for one in watched]
 
 
 def _of_detector(watched: Sequence[Watched], settings: DetectorSettings) -> list[Outcome]:
@@ -176,7 +166,7 @@ def _promises(calibration: Sequence[JudgedEpisode], check: Sequence[JudgedEpisod
         alarms = sum(bool(events(episode, found)) for episode in sets[1])
         low, high = binomtest(alarms, len(check)).proportion_ci(0.95, 'exact')
         kept[name] = {
-            'rate': _number(alarms / len(check)), 'interval': [_number(low), _number(high)],
+            'rate': rounded(alarms / len(check)), 'interval': [rounded(low), rounded(high)],
             'thresholds': {rule: {
                 'words': found.probability_floors[0], 'drop': found.reward_drop}[rule] for rule in rules}}
     return kept
@@ -195,13 +185,11 @@ def _f1(outcomes: Sequence[Outcome]) -> float:
 
 def _counts(outcomes: Sequence[Outcome]) -> tuple[int, int, int]:
     """Failures found, events, failures."""
-    right = sum(hit is not None for outcome in outcomes for hit in outcome.found)
-    told = sum(len(outcome.told) for outcome in outcomes)
-    return right, told, sum(len(outcome.found) for outcome in outcomes)
+    return total([outcome.detection.counts() for outcome in outcomes])
 
 
 def _false_alarms(outcomes: Sequence[Outcome]) -> float:
-    clean = [len(outcome.told) for outcome in outcomes if outcome.watched.clean]
+    clean = [len(outcome.detection.events) for outcome in outcomes if outcome.watched.clean]
     return statistics.mean(clean) if clean else math.nan
 
 
@@ -209,19 +197,18 @@ def _delays(outcomes: Sequence[Outcome]) -> list[float | None]:
     """In seconds, with the time that the model took."""
     return [
         None if delay is None else delay * TICK + outcome.watched.reply_s
-        for outcome in outcomes for delay in outcome.delays()]
+        for outcome in outcomes for delay in outcome.detection.delays()]
 
 
 def _in_verdicts(outcomes: Sequence[Outcome]) -> float:
     """Verdicts after the first one that could show it, for the failures that were found: the median."""
     return delay_of_found([
         None if delay is None else math.floor(delay / SPACING_TICKS)
-        for outcome in outcomes for delay in outcome.delays()])
+        for outcome in outcomes for delay in outcome.detection.delays()])
 
 
 def _remaining(outcomes: Sequence[Outcome]) -> list[float]:
-    return [
-        (outcome.watched.ticks - tick) * TICK for outcome in outcomes for tick, _ in outcome.watched.failures]
+    return [left * TICK for outcome in outcomes for left in outcome.detection.remaining()]
 
 
 _FIGURES: dict[str, Callable[[Sequence[Outcome]], float]] = {
@@ -236,33 +223,12 @@ _FIGURES: dict[str, Callable[[Sequence[Outcome]], float]] = {
 
 
 def _figures(outcomes: Sequence[Outcome]) -> dict:
-    return _with_intervals(outcomes, _FIGURES)
+    return with_intervals(outcomes, _FIGURES)
 
 
 def _word_figures(outcomes: Sequence[Outcome], reason: Reason) -> dict:
-    """As above, of one word: an event of another word neither finds its failures nor counts against it."""
-    parts = []
-    for outcome in outcomes:
-        named = [index for index, (_, word) in enumerate(outcome.told) if word is reason]
-        own = [hit for hit, (_, word) in zip(outcome.found, outcome.watched.failures) if word is reason]
-        parts.append((sum(hit in named for hit in own), len(named), len(own)))
-
-    def summed(some: Sequence[tuple[int, int, int]]) -> tuple[int, int, int]:
-        return tuple(map(sum, zip(*some)))
-
-    return _with_intervals(parts, {
-        'precision': lambda some: precision(*summed(some)[:2]),
-        'recall': lambda some: recall(*summed(some)[::2]),
-        'f1': lambda some: f1(*summed(some))})
-
-
-def _with_intervals(parts: Sequence, kinds: dict[str, Callable[[Sequence], float]]) -> dict:
-    results: dict = {name: _number(figure(parts)) for name, figure in kinds.items()}
-    results['intervals'] = {
-        name: [_number(end) for end in interval(parts, figure)] for name, figure in kinds.items()}
-    return results
-
-
-def _number(value: float) -> float | None:
-    """Rounded for JSON, which has no NaN."""
-    return None if math.isnan(value) else round(value, 4)
+    """As above, of one word alone."""
+    return with_intervals([outcome.detection.counts(reason) for outcome in outcomes], {
+        'precision': lambda some: precision(*total(some)[:2]),
+        'recall': lambda some: recall(*total(some)[::2]),
+        'f1': lambda some: f1(*total(some))})

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Callable, Sequence
 
 import numpy as np
 
-from densereward_ros.metrics.bootstrap import interval
+from densereward_ros.metrics.bootstrap import interval, rounded
+from densereward_ros.metrics.classification import confusion, share
 from densereward_ros.metrics.correlation import spearman
 from densereward_ros.metrics.error import mae
 from densereward_ros.types import REASONS, Reason
@@ -96,20 +96,20 @@ def _figures(scored: Sequence[Scored]) -> dict:
     results: dict = {'word_accuracy': {}, 'intervals': {}}
 
     def add(key: str, parts: Sequence, figure: Callable[[Sequence], float]) -> None:
-        value = _number(figure(parts))
+        value = rounded(figure(parts))
         name, _, word = key.partition('.')
         if word:
             results[name][word] = value
         else:
             results[key] = value
-        results['intervals'][key] = [_number(end) for end in interval(parts, figure)]
+        results['intervals'][key] = [rounded(end) for end in interval(parts, figure)]
 
     for key, truth in (('spearman', 'rewards'), ('spearman_progress', 'progress')):
         add(key, [_pairs(e, truth) for e in scored], lambda parts: spearman(*np.concatenate(parts, 1)))
-    for key, share in _SHARES.items():
-        add(key, [share(e) for e in scored], _ratio)
+    for key, part in _SHARES.items():
+        add(key, [part(e) for e in scored], share)
     for reason in REASONS:
-        add(f'word_accuracy.{reason.word}', [_named_right(e, reason) for e in scored], _ratio)
+        add(f'word_accuracy.{reason.word}', [_named_right(e, reason) for e in scored], share)
     results['confusion'] = _confusion(scored)
     results['counts'] = {
         'episodes': len(scored),
@@ -126,12 +126,6 @@ def _pairs(episode: Scored, truth: str) -> np.ndarray:
     """(2, windows): rewards that the model gave, and what they should have been."""
     both = [(guess[1], target) for guess, target in zip(episode.guesses, getattr(episode, truth)) if guess]
     return np.array(both).reshape(-1, 2).T
-
-
-def _ratio(parts: Sequence[tuple[float, float]]) -> float:
-    """The sum of the first numbers over the sum of the second; NaN for nothing."""
-    whole = sum(part[1] for part in parts)
-    return sum(part[0] for part in parts) / whole if whole else math.nan
 
 
 def _named_right(episode: Scored, reason: Reason) -> tuple[int, int]:
@@ -161,17 +155,8 @@ _SHARES: dict[str, Callable[[Scored], tuple[float, float]]] = {
 }
 
 
-def _number(value: float) -> float | None:
-    """Rounded for JSON, which has no NaN."""
-    return None if math.isnan(value) else round(value, 4)
-
-
 def _confusion(scored: Sequence[Scored]) -> dict[str, dict[str, int]]:
     """Windows by true word, then by the model's word."""
-    counts: dict[str, dict[str, int]] = {}
-    for episode in scored:
-        for word, guess in zip(episode.words, episode.guesses):
-            row = counts.setdefault(word.word, {})
-            said = guess[0].word if guess else 'malformed'
-            row[said] = row.get(said, 0) + 1
-    return counts
+    return confusion(
+        (word.word, guess[0].word if guess else 'malformed')
+        for episode in scored for word, guess in zip(episode.words, episode.guesses))

@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from densereward_ros.metrics.bootstrap import interval
+from densereward_ros.metrics.bootstrap import interval, rounded, with_intervals
 
 
 def _mean(values):
@@ -58,3 +58,11 @@ def test_the_same_seed_gives_the_same_interval():
     values = [0.1, 0.7, 0.3, 0.9, 0.2]
     assert interval(values, _mean, seed=3) == interval(values, _mean, seed=3)
     assert interval(values, _mean, seed=3) != interval(values, _mean, seed=4)
+
+
+def test_several_figures_ready_for_json():
+    """Rounded to four digits; None where a figure is undefined, in its interval too."""
+    found = with_intervals([1 / 3] * 4, {'mean': _mean, 'nothing': lambda some: math.nan})
+    assert found == {
+        'mean': 0.3333, 'nothing': None, 'intervals': {'mean': [0.3333, 0.3333], 'nothing': [None, None]}}
+    assert rounded(2 / 3) == 0.6667 and rounded(math.nan) is None
