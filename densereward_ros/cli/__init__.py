@@ -7,12 +7,20 @@ import sys
 from collections.abc import Sequence
 
 from densereward_ros import __version__
-from densereward_ros.cli import calibrate, compare, download, evaluate_demo, evaluate_events, train_demo
+from densereward_ros.cli import (
+    calibrate,
+    compare,
+    download,
+    evaluate,
+    evaluate_demo,
+    evaluate_events,
+    train_demo,
+)
 from densereward_ros.events.conformal import CalibrationError
 from densereward_ros.models.base import ModelError
 from densereward_ros.recordings.base import RecordingError
 
-_VERBS = (download, calibrate, compare, train_demo, evaluate_demo, evaluate_events)
+_VERBS = (download, calibrate, evaluate, compare, train_demo, evaluate_demo, evaluate_events)
 _INTERRUPTED = 130  # what a shell reports for a command that Ctrl-C ended
 
 

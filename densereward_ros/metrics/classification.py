@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from typing import Iterable, Sequence
 
-
-def share(parts: Iterable[tuple[float, float]]) -> float:
-    """The sum of the first numbers over the sum of the second; NaN where that is 0."""
-    part, whole = (math.fsum(numbers) for numbers in zip(*parts, (0.0, 0.0)))
-    return part / whole if whole else math.nan
+from densereward_ros.metrics.means import share
 
 
 def true_positive_rate(episodes: Sequence[tuple[bool, bool]]) -> float:

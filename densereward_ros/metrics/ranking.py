@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-import statistics
+from bisect import bisect_left, bisect_right
+from collections import Counter
 from typing import Hashable, Sequence
-
-import numpy as np
 
 
 def kendall_tau_b(scores: Sequence[float], outcomes: Sequence[float]) -> float:
@@ -16,39 +15,34 @@ def kendall_tau_b(scores: Sequence[float], outcomes: Sequence[float]) -> float:
     is undefined: fewer than two values, a NaN among them, or either side constant. Raises ValueError for two
     lists of different lengths.
     """
-    x, y = np.asarray(scores, float), np.asarray(outcomes, float)
-    if x.shape != y.shape:
-        raise ValueError(f'{x.size} scores and {y.size} outcomes (as many of each are needed)')
-    if np.isnan(x).any() or np.isnan(y).any():
+    if len(scores) != len(outcomes):
+        raise ValueError(f'{len(scores)} scores and {len(outcomes)} outcomes (as many of each are needed)')
+    if any(map(math.isnan, (*scores, *outcomes))):
         return math.nan
-    pairs = x.size * (x.size - 1) // 2
-    untied = [pairs - _tied(values) for values in (x, y)]
-    if 0 in untied:
+    pairs = len(scores) * (len(scores) - 1) // 2
+    untied = (pairs - _tied(scores)) * (pairs - _tied(outcomes))
+    if not untied:
         return math.nan
-    levels = [np.sort(x[y == value]) for value in np.unique(y)]
-    surplus = 0
-    for number, worse in enumerate(levels):
-        for better in levels[number + 1:]:
-            below = np.searchsorted(worse, better, 'left').sum()
-            above = (worse.size - np.searchsorted(worse, better, 'right')).sum()
-            surplus += int(below) - int(above)
-    return surplus / math.sqrt(untied[0] * untied[1])
+    levels: dict[float, list[float]] = {outcome: [] for outcome in sorted(set(outcomes))}
+    for score, outcome in sorted(zip(scores, outcomes)):
+        levels[outcome].append(score)
+    surplus, worse_ones = 0, []
+    for better in levels.values():
+        for worse in worse_ones:
+            # Of each better one: those below it are concordant, those above it discordant.
+            surplus += sum(bisect_left(worse, s) + bisect_right(worse, s) - len(worse) for s in better)
+        worse_ones.append(better)
+    return surplus / math.sqrt(untied)
 
 
-def mean_tau_over_tasks(episodes: Sequence[tuple[Hashable, float, float]]) -> float:
-    """Kendall's tau-b within each task, its mean over the tasks where it is defined; NaN for none.
-
-    episodes: task, score and outcome of each.
-    """
+def tau_of_tasks(episodes: Sequence[tuple[Hashable, float, float]]) -> dict[Hashable, float]:
+    """Kendall's tau-b within each task, NaN where it is undefined. episodes: task, score, outcome of each."""
     tasks: dict[Hashable, list[tuple[float, float]]] = {}
     for task, score, outcome in episodes:
         tasks.setdefault(task, []).append((score, outcome))
-    taus = [kendall_tau_b(*zip(*pairs)) for pairs in tasks.values()]
-    known = [tau for tau in taus if not math.isnan(tau)]
-    return statistics.fmean(known) if known else math.nan
+    return {task: kendall_tau_b(*zip(*pairs)) for task, pairs in tasks.items()}
 
 
-def _tied(values: np.ndarray) -> int:
+def _tied(values: Sequence[float]) -> int:
     """How many pairs have equal values."""
-    _, counts = np.unique(values, return_counts=True)
-    return int((counts * (counts - 1) // 2).sum())
+    return sum(count * (count - 1) // 2 for count in Counter(values).values())

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import statistics
 from typing import Sequence
 
 from densereward_ros.metrics.correlation import spearman
@@ -15,9 +13,3 @@ def value_order(rewards: Sequence[float]) -> float:
     NaN where it is undefined: fewer than two rewards, all of them equal, or a NaN among them.
     """
     return spearman(rewards, range(len(rewards)))
-
-
-def mean_value_order(orders: Sequence[float]) -> float:
-    """The mean over episodes, of those where it is defined; NaN for none. Who calls it counts the others."""
-    known = [order for order in orders if not math.isnan(order)]
-    return statistics.fmean(known) if known else math.nan

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Callable
+from typing import TYPE_CHECKING, Any
 
 from densereward_ros.recordings.base import RecordingError
 from densereward_ros.recordings.episode import LabelledFailure, Labels
+from densereward_ros.results.files import in_one_step
 from densereward_ros.results.rows import Results, ScoredEpisode, ScoredEvent, ScoredFrame
 from densereward_ros.types import REASON_OF_WORD, REASONS, Reason, Rule
 
@@ -138,7 +138,7 @@ def _write_table(file: Path, columns: dict[str, str], rows: list[dict[str, Any]]
 
     table = pyarrow.Table.from_pylist(rows, _schema(columns))
     write = parquet.write_table if file.suffix == '.parquet' else csv.write_csv
-    _in_one_step(file, lambda part: write(table, part))
+    in_one_step(file, lambda part: write(table, part))
 
 
 def _read_table(folder: Path, name: str, columns: dict[str, str]) -> list[dict[str, Any]]:
@@ -162,7 +162,7 @@ def _read_table(folder: Path, name: str, columns: dict[str, str]) -> list[dict[s
 
 def _write_json(file: Path, value: Any) -> None:
     text = json.dumps(value, indent=2, ensure_ascii=False) + '\n'
-    _in_one_step(file, lambda part: part.write_text(text, encoding='utf-8'))
+    in_one_step(file, lambda part: part.write_text(text, encoding='utf-8'))
 
 
 def _read_json(folder: Path, name: str) -> Any:
@@ -174,13 +174,3 @@ def _read_json(folder: Path, name: str) -> Any:
             '`densereward score` has finished') from None
     except ValueError as error:
         raise RecordingError(f'{folder / name}: not JSON ({error})') from None
-
-
-def _in_one_step(file: Path, write: Callable[[Path], object]) -> None:
-    part = file.with_name(f'.{file.name}.part')
-    try:
-        write(part)
-        os.replace(part, file)
-    except BaseException:
-        part.unlink(missing_ok=True)
-        raise

@@ -8,9 +8,10 @@ from typing import Callable, Sequence
 import numpy as np
 
 from densereward_ros.metrics.bootstrap import interval, rounded
-from densereward_ros.metrics.classification import confusion, share
+from densereward_ros.metrics.classification import confusion
 from densereward_ros.metrics.correlation import spearman
 from densereward_ros.metrics.error import mae
+from densereward_ros.metrics.means import share
 from densereward_ros.types import REASONS, Reason
 
 

@@ -9,7 +9,6 @@ import pytest
 from densereward_ros.metrics.classification import (
     balanced_accuracy,
     confusion,
-    share,
     true_negative_rate,
     true_positive_rate,
 )
@@ -36,12 +35,6 @@ def test_undefined_is_nan():
     assert math.isnan(true_positive_rate([])) and math.isnan(true_negative_rate([]))
     assert math.isnan(balanced_accuracy([]))
     assert true_negative_rate([(False, False)]) == 1.0 and math.isnan(balanced_accuracy([(False, False)]))
-
-
-def test_shares_are_of_sums():
-    """One of two and none of six are one of eight; of nothing there is none."""
-    assert share([(1, 2), (0, 6)]) == 0.125
-    assert math.isnan(share([])) and math.isnan(share([(0, 0)]))
 
 
 def test_the_confusion_matrix_counts_pairs():

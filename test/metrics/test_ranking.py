@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from densereward_ros.metrics.ranking import kendall_tau_b, mean_tau_over_tasks
+from densereward_ros.metrics.ranking import kendall_tau_b, tau_of_tasks
 
 
 def test_every_pair_in_order_and_none():
@@ -53,9 +53,9 @@ def test_it_is_what_scipy_calls_tau_b(pairs):
 
 
 def test_tasks_are_ranked_apart():
-    """One task in order, one against it, one with a single episode: (1 - 1) / 2, though pooled it is not."""
+    """One task in order, one against it, one with a single episode, which has none."""
     stacked = [('stack', 0.8, 0), ('stack', 0.9, 1)]
     opened = [('open', 0.2, 0), ('open', 0.1, 1)]
-    assert mean_tau_over_tasks([*stacked, *opened, ('push', 0.5, 1)]) == pytest.approx(0.0)
-    assert mean_tau_over_tasks([*stacked, ('push', 0.5, 1)]) == pytest.approx(1.0)
-    assert math.isnan(mean_tau_over_tasks([('push', 0.5, 1)])) and math.isnan(mean_tau_over_tasks([]))
+    found = tau_of_tasks([*stacked, *opened, ('push', 0.5, 1)])
+    assert found == pytest.approx({'stack': 1.0, 'open': -1.0, 'push': math.nan}, nan_ok=True)
+    assert tau_of_tasks([]) == {}

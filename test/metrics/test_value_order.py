@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from densereward_ros.metrics.value_order import mean_value_order, value_order
+from densereward_ros.metrics.value_order import value_order
 
 
 def test_rising_and_falling_rewards():
@@ -29,9 +29,3 @@ def test_equal_rewards_share_their_rank():
 def test_undefined_is_not_zero(rewards):
     """No frame, a single one, constant predictions, a NaN."""
     assert math.isnan(value_order(rewards))
-
-
-def test_the_mean_leaves_out_what_is_undefined():
-    """Of 1, -0.5 and two that are undefined; and of none."""
-    assert mean_value_order([1.0, math.nan, -0.5, math.nan]) == pytest.approx(0.25)
-    assert math.isnan(mean_value_order([math.nan])) and math.isnan(mean_value_order([]))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from densereward_ros.recordings.base import RecordingError
 from densereward_ros.recordings.episode import LabelledFailure, Labels
-from densereward_ros.results import folder as folder_module
+from densereward_ros.results import files
 from densereward_ros.results.folder import TABLES, read_results, write_results
 from densereward_ros.results.rows import Results, ScoredEpisode, ScoredEvent, ScoredFrame
 from densereward_ros.types import FAILURES, REASONS, Reason, Rule
@@ -73,7 +73,7 @@ def test_a_full_disk_leaves_what_was_there(tmp_path, monkeypatch):
     def full(*_):
         raise OSError(28, 'No space left on device')
 
-    monkeypatch.setattr(folder_module.os, 'replace', full)
+    monkeypatch.setattr(files.os, 'replace', full)
     with pytest.raises(OSError, match='No space left'):
         write_results(Results(()), tmp_path)
     assert read_results(tmp_path) == RESULTS
