@@ -37,7 +37,9 @@ class ModelOptions:
     """Which model to open, and how.
 
     model: a local folder, a hub id ('owner/name'), or 'tabletop' for the demo checkpoint that
-    ships with this package. revision: branch, tag or commit on the hub; of no effect for a folder.
+    ships with this package; 'value-order', 'pixel-difference' or 'module:Class' for a model that is
+    a class (user_class), which heeds what it wants of the rest. revision: branch, tag or commit on
+    the hub; of no effect for a folder.
     device: 'auto' (a GPU where there is one), 'cpu', 'cuda' or 'cuda:N'. dtype: 'auto' (bfloat16
     on a GPU, float32 on the CPU), 'bfloat16', 'float16' or 'float32'. max_new_tokens: 32 or more.
     engine: 'fast', or 'reference' for the model card's own procedure, step by step.

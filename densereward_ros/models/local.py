@@ -19,6 +19,13 @@ if TYPE_CHECKING:
 _WARM_UP_SIDE = 224  # pixels
 
 
+def grey_window() -> Window:
+    """What a model is tried with before the first real window."""
+    grey = np.full((_WARM_UP_SIDE, _WARM_UP_SIDE, 3), 127, np.uint8)
+    frames = tuple(Frame(stamp, stamp, lambda: grey) for stamp in range(FRAMES_PER_WINDOW))
+    return Window(camera='', task='warm up', frames=frames)
+
+
 class LocalModel:
     """A RewardModel around a LoadedModel; subclasses say how it scores."""
 
@@ -33,10 +40,8 @@ class LocalModel:
 
     def warm_up(self) -> None:
         """One real reply on a grey window. Raises ModelError when the model cannot run here."""
-        grey = np.full((_WARM_UP_SIDE, _WARM_UP_SIDE, 3), 127, np.uint8)
-        frames = tuple(Frame(stamp, stamp, lambda: grey) for stamp in range(FRAMES_PER_WINDOW))
         try:
-            self.score([Window(camera='', task='warm up', frames=frames)])
+            self.score([grey_window()])
         except RuntimeError as error:
             if isinstance(error, ModelError):
                 raise

@@ -35,6 +35,10 @@ def open_model(options: ModelOptions, progress: Callable[[str], None] = _ignore)
     Raises ModelError.
     """
     check_options(options)
+    from densereward_ros.models import user_class
+
+    if user_class.is_meant(options.model):
+        return user_class.open_class(options, progress)
     _require_dependencies()
     from densereward_ros.models import checkpoint
 

@@ -53,7 +53,8 @@ def _event_spec(name: str, description: str) -> ParameterSpec:
 PARAMETERS = (
     ParameterSpec(
         'model', 'densereward/densereward-3frame-thinking',
-        'The reward model: a Hugging Face id, a checkpoint folder, or tabletop for the demo checkpoint.'),
+        'The reward model: a Hugging Face id, a checkpoint folder, tabletop for the demo checkpoint, or '
+        'module:Class for a Python class of your own.'),
     ParameterSpec(
         'model_revision', 'main',
         'Branch, tag or commit of the model on the hub; a commit makes a deployment reproducible.'),

@@ -53,7 +53,8 @@ def test_nothing_labelled_is_told_for_every_metric(tmp_path, capsys):
     assert next(line for line in lines if 'not labelled as either' in line).split()[-1] == '1'
     begin = next(number for number, line in enumerate(lines) if line.startswith('metric'))
     *labelled, malformed = lines[begin + 1:begin + 16]
-    assert all('n/a' in line for line in labelled) and malformed.split()[:3] == ['malformed', 'replies', '0.000']
+    assert all('n/a' in line for line in labelled)
+    assert malformed.split()[:3] == ['malformed', 'replies', '0.000']
 
 
 def test_a_folder_that_is_none_is_one_line(tmp_path, capsys):
