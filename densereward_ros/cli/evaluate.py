@@ -61,9 +61,11 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _model(run: dict[str, Any]) -> str:
-    """What scored them; the engine too where there is one to name."""
+    """What scored them; a checkpoint's engine too."""
+    from densereward_ros.models.user_class import is_meant
+
     name, engine = str(run.get('model', 'not known')), run.get('engine')
-    return f'{name} ({engine})' if engine else name
+    return name if is_meant(name) or not engine else f'{name} ({engine})'
 
 
 def _write(file: Path, content: str) -> None:

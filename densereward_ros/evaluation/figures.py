@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Sequence
 
 from densereward_ros.evaluation.metrics import (
@@ -27,8 +28,8 @@ class Figure:
     """One metric.
 
     value: NaN where it is undefined, and why then tells the reason. low, high: the 95% interval, NaN for
-    fewer than two episodes. episodes: how many it is over. malformed: the share of malformed replies among
-    theirs. note: what else must be known beside it, '' for nothing.
+    fewer than two episodes. episodes: how many it is over, once for each camera. malformed: the share of
+    malformed replies among theirs. note: what else must be known beside it, '' for nothing.
     """
 
     key: str
@@ -92,8 +93,8 @@ def _figure(metric: Metric, episodes: Sequence[ScoredEpisode], setting: Setting)
     parts: list[Any] = [part for _, part in allowed]
     value = metric.figure(parts) if parts else math.nan
     low, high = math.nan, math.nan
-    if len(parts) > 1 and not math.isnan(value):
-        low, high = interval(parts, metric.figure, LEVEL, SAMPLES, SEED)
+    if not math.isnan(value):
+        low, high = _interval(metric, allowed)
     malformed = share(malformed_of(episode) for episode, _ in allowed)
     if not parts:
         why = metric.needs
@@ -102,6 +103,18 @@ def _figure(metric: Metric, episodes: Sequence[ScoredEpisode], setting: Setting)
     return Figure(
         metric.key, metric.title, value, low, high, metric.count(parts), malformed, why,
         metric.note(parts) if parts else '')
+
+
+def _interval(metric: Metric, allowed: Sequence[tuple[ScoredEpisode, Any]]) -> tuple[float, float]:
+    """By episode, all that its cameras saw together; NaN for a single one."""
+    episodes: dict[tuple[str, int | None], list[Any]] = {}
+    for episode, part in allowed:
+        episodes.setdefault((episode.source, episode.index), []).append(part)
+    if len(episodes) < 2:
+        return math.nan, math.nan
+    return interval(
+        list(episodes.values()), lambda some: metric.figure(list(chain.from_iterable(some))), LEVEL, SAMPLES,
+        SEED)
 
 
 def _counts(results: Results) -> Counts:

@@ -41,7 +41,7 @@ def tables(
     result = [_counts(evaluations, names, models), _figures(evaluations, names)]
     result += [
         _confusion(name, evaluation.confusion)
-        for name, evaluation in zip(names, evaluations) if evaluation.confusion]
+        for name, evaluation in zip(names, evaluations) if _has_event(evaluation.confusion)]
     if others:
         result.append(_published(evaluations, names))
     return result
@@ -88,8 +88,7 @@ def _counts(evaluations: Sequence[Evaluation], names: Sequence[str], models: Seq
         for name, title in _COUNTS.items()]
     notes = []
     if any(evaluation.counts.cameras > 1 for evaluation in evaluations):
-        notes.append(
-            'an episode that several cameras watched counts once for each: intervals are too narrow then')
+        notes.append('episodes are counted once for each camera; intervals are by episode, cameras together')
     return Table(('', *names), tuple(rows), tuple(notes))
 
 
@@ -126,6 +125,11 @@ def _confusion(name: str, counts: dict[str, dict[str, int]]) -> Table:
         ((_word(label),), *((str(counts[label].get(word, 0)),) for word in told))
         for label in [*words, Reason.NONE.word, NO_FAILURE] if label in counts]
     return Table((name, *told), tuple(rows), (_CONFUSION_LEGEND,))
+
+
+def _has_event(counts: dict[str, dict[str, int]]) -> bool:
+    """Where there is none, the matrix says nothing that the recall does not."""
+    return any(set(row) - {MISSED} for row in counts.values())
 
 
 def _word(label: str) -> str:

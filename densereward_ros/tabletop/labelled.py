@@ -37,7 +37,7 @@ def _labelled(count: int, seed: int, number: int) -> Episode:
         name=f'tabletop-{seed}-{number:04d}', source=f'tabletop:{count}@{seed}', camera='', task=episode.task,
         # Played again when it is read: a thousand episodes need no more memory than one.
         frames=functools.partial(_frames, seed, number), count=len(episode.views),
-        labels=Labels(success=done[-1][1] == 1.0, failures=failures, progress=done))
+        labels=Labels(success=done[-1][1] == 1.0, failures=failures, progress=done), index=number)
 
 
 def _seconds(tick: int) -> float:

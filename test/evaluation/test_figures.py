@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -145,6 +146,17 @@ def test_intervals_are_resampled_by_episode():
     falling = episode('falling', [0.9, 0.5, 0.1], Labels(True))
     order = figures_of(RISING, falling)['value_order']
     assert (order.value, order.low, order.high) == (0.0, -1.0, 1.0)
+
+
+def test_cameras_of_one_episode_are_resampled_together():
+    """Two views of each of two episodes: one rises and one falls in both, so no resample differs."""
+    views = [
+        replace(one, source='set', camera=camera, index=index) for index in (0, 1)
+        for camera, one in (('/left', RISING), ('/right', episode('f', [0.9, 0.5, 0.1], Labels(True))))]
+    order = figures_of(*views)['value_order']
+    assert (order.value, order.low, order.high, order.episodes) == (0.0, 0.0, 0.0, 4)
+    alone = figures_of(*views[:2])['value_order']
+    assert alone.value == 0.0 and math.isnan(alone.low), 'two cameras of one episode say nothing of how sure'
 
 
 @pytest.mark.parametrize(('episodes', 'key', 'why'), [

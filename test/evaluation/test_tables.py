@@ -60,6 +60,11 @@ def test_confusion_matrices_are_per_folder(two):
     assert second.header[0] == 'other'
 
 
+def test_without_an_event_there_is_no_matrix():
+    """As of a model without words whose drops nobody asked for."""
+    assert len(tables([evaluate(Results(EPISODES[2:], {}), 2.0)], ['x'], ['m'])) == 2
+
+
 def test_published_errors_are_marked_as_such(two):
     """Only where they are asked for, and never as if they were measured here."""
     assert len(tables(two, ['one', 'other'], ['m', 'n'])) == 4
@@ -84,12 +89,12 @@ def test_a_table_without_rows_is_its_header():
 
 
 def test_two_cameras_are_told():
-    """They are not two episodes, and the interval takes them for two."""
+    """Both are counted, which somebody who counts episodes must know."""
     cameras = (
         scored('a', [0.1, 0.2], Labels(True), camera='/left'),
         scored('b', [0.1, 0.2], Labels(True), camera='/right'))
     counts, *_ = tables([evaluate(Results(cameras, {}), 2.0)], ['x'], ['m'])
-    assert 'counts once for each' in text(counts)
+    assert 'once for each camera' in text(counts)
 
 
 def test_json_has_everything_that_the_numbers_depend_on(two):

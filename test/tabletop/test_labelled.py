@@ -24,6 +24,7 @@ def test_a_round_has_successes_recoveries_and_failures(sixteen):
         assert {failure.reason for one in failed for failure in one.labels.failures} == set(FAILURES)
         assert len(failed) == 5
     assert len({one.name for one in sixteen}) == 16
+    assert [one.index for one in sixteen] == list(range(16))
 
 
 def test_labels_and_frames_share_their_clock(sixteen):
