@@ -6,6 +6,7 @@ import argparse
 import math
 import os
 from dataclasses import replace
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -141,7 +142,7 @@ def _score(labelled, arguments: argparse.Namespace):
     from densereward_ros.models.prompt import clean_task
     from densereward_ros.recordings.base import RecordingError
     from densereward_ros.recordings.judging import judge
-    from densereward_ros.recordings.opening import open_recording
+    from densereward_ros.recordings.opening import open_episodes
     from densereward_ros.recordings.windows import windows_of
 
     recordings = []
@@ -150,20 +151,30 @@ def _score(labelled, arguments: argparse.Namespace):
             task = clean_task(entry.task)
         except ValueError as error:
             raise RecordingError(f'{entry.path}: {error}') from None
-        recordings.append((entry, task, open_recording(entry.path, entry.rate)))
+        opened = open_episodes(entry.path, task, entry.rate)
+        if len(opened) > 1:
+            raise RecordingError(
+                f'{entry.path}: holds {len(opened)} episodes, as of several cameras, and has one label; '
+                'allowed is a recording of one')
+        recordings.append((entry, *opened))
     model = open_model(
         ModelOptions(
             model=arguments.model, revision=arguments.revision, device=arguments.device,
             engine=arguments.engine, quantization=arguments.quantization, max_pixels=arguments.max_pixels),
         lambda line: print(line, flush=True))
     episodes = []
-    for number, (entry, task, recording) in enumerate(recordings, 1):
-        verdicts, malformed = judge(model, windows_of(recording, task, arguments.frame_interval))
+    for number, (entry, episode) in enumerate(recordings, 1):
+        seen = windows_of(episode, arguments.frame_interval)
+        first = list(islice(seen, 1))
+        verdicts, malformed = judge(model, (one.window for one in chain(first, seen)))
         if not verdicts:
             raise RecordingError(f'{entry.path}: too short for a verdict, which takes three frames '
                                  f'{arguments.frame_interval:g} s apart')
-        failures = entry.labels.failures
-        failed_ns = round(failures[0].seconds * 1e9) if failures else None
+        failed_ns = None
+        if entry.labels.failures:
+            # A bag's stamps do not count from its first frame, as labels do.
+            begun_ns = first[0].window.newest.stamp_ns - round(first[0].seconds * 1e9)
+            failed_ns = begun_ns + round(entry.labels.failures[0].seconds * 1e9)
         episodes.append(JudgedEpisode(str(entry.path), verdicts, failed_ns))
         print(f'{number} of {len(recordings)}: {entry.path}: {len(verdicts)} verdicts'
               + (f', {malformed} malformed replies' if malformed else ''), flush=True)

@@ -40,7 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Score twice, print, write. Raises ModelError and RecordingError."""
     from densereward_ros.models.agreement import Agreement, score_all
     from densereward_ros.models.prompt import clean_task
-    from densereward_ros.recordings.opening import open_recording
+    from densereward_ros.recordings.opening import open_episodes
     from densereward_ros.recordings.windows import windows_of
 
     def report(line: str) -> None:
@@ -52,16 +52,18 @@ def run(arguments: argparse.Namespace) -> int:
         raise ModelError(str(error)) from None
     if not task:
         raise ModelError('the task is empty (say in words what the robot is doing)')
-    recordings = [open_recording(source, arguments.rate) for source in arguments.recordings]
+    episodes = [
+        episode for source in arguments.recordings
+        for episode in open_episodes(source, task, arguments.rate)]
     # Beside int4 weights there is bfloat16 alone: the full model then has it too, or two things would differ.
     dtype = 'bfloat16' if (arguments.quantization, arguments.dtype) == ('int4', 'auto') else arguments.dtype
     full = ModelOptions(arguments.model, arguments.revision, arguments.device, dtype)
     scored = []
     for options in (full, replace(full, quantization=arguments.quantization)):
         windows = (
-            window
-            for recording in recordings
-            for window in windows_of(recording, task, arguments.frame_interval)
+            seen.window
+            for episode in episodes
+            for seen in windows_of(episode, arguments.frame_interval)
         )
         scored.append(score_all(options, windows, report))
     agreement = Agreement.of(*scored)
