@@ -34,6 +34,12 @@ class LocalModel:
         self._loaded: LoadedModel | None = loaded
         self._stop = threading.Event()
 
+    @property
+    def runs_on(self) -> str:
+        """The kind of device and the number format, such as 'cpu float32'. Raises ModelError when closed."""
+        network = self._open().network
+        return f'{network.device.type} {str(network.dtype).removeprefix("torch.")}'
+
     def score(self, windows: Sequence[Window]) -> list[Verdict | MalformedReply]:
         """See RewardModel.score."""
         raise NotImplementedError

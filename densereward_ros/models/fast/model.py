@@ -69,6 +69,11 @@ class FastModel(LocalModel):
         with self._running():
             self._engine.prepare(windows, self._check_running)
 
+    def forget(self) -> None:
+        """Drop what is kept between replies: the next ones are those of a model that was just opened."""
+        self._open()
+        self._engine.forget()
+
     def warm_up(self) -> None:
         """See LocalModel.warm_up."""
         super().warm_up()

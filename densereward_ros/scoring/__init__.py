@@ -1,0 +1,1 @@
+"""Scoring recordings: what `densereward score` does, on one machine or on many. Nothing here needs ROS."""
