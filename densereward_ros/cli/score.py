@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import shlex
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -99,7 +98,9 @@ def run(arguments: argparse.Namespace) -> int:
                 'thresholds': str(arguments.thresholds) if arguments.thresholds else None,
                 'detector': asdict(settings)})
         except KeyboardInterrupt:
-            print(f'\ninterrupted; to go on: {shlex.join(["densereward", *sys.argv[1:]])}', file=sys.stderr)
+            print(
+                f'densereward: interrupted; {arguments.output} keeps what was scored, and the same command '
+                'goes on from there', file=sys.stderr)
             return INTERRUPTED
         if not results.episodes:
             raise RecordingError('nothing was scored: no recording has a window that can be')

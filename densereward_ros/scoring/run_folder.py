@@ -92,6 +92,10 @@ class RunFolder:
         """Raise RecordingError for the first value that differs; a mapping is compared part by part."""
         for name in dict.fromkeys([*begun, *now]):
             before, value = begun.get(name), now.get(name)
+            if isinstance(before, list) and isinstance(value, list):
+                before, value = (
+                    {f'{name} number {number}': one for number, one in enumerate(ones, 1)}
+                    for ones in (before, value))
             if isinstance(before, dict) and isinstance(value, dict):
                 self._compare(before, value)
             elif before != value:
