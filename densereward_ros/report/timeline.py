@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 WIDTH_IN, DPI = 8.3, 200  # 1660 pixels: sharp at twice the width of a README column
 MAX_PICTURES = 7
 STRIP_IN, CAPTION_IN, LINK_IN, FRAME_GAP_IN = 0.92, 0.16, 0.30, 0.05
-GAP_S = 1.5  # a longer silence interrupts the curve
+GAP_S = 1.5  # a longer silence interrupts the curve of a node
 JITTER_S = 0.15  # what is noted at the same moment differs by less
 
 INK, MUTED, GRID, SHADE = '#1f2933', '#66727f', '#e3e8ed', '#f5f7f9'
@@ -54,6 +54,7 @@ class Timeline:
     """What the picture shows. All times are seconds from the start of the run, ascending.
 
     frames: (seconds, uint8 RGB image). truth: (seconds, true progress in [0, 1]), where it is known.
+    gap: a longer silence, in seconds, interrupts a curve.
     """
 
     title: str
@@ -66,6 +67,7 @@ class Timeline:
     failures: list[Moment] = field(default_factory=list)
     recoveries: list[Span] = field(default_factory=list)
     successes: list[Moment] = field(default_factory=list)
+    gap: float = GAP_S
 
 
 def draw_timeline(timeline: Timeline, file: str | Path | BinaryIO) -> None:
@@ -206,13 +208,13 @@ def _curve(axes, timeline: Timeline) -> None:
         axes.axvline(moment.seconds, color=SUCCESS, linewidth=0.9, alpha=0.75, zorder=2)
     if timeline.truth:
         starts = [task.start for task in timeline.tasks]
-        line = _broken(timeline.truth, lambda i: any(
+        line = _broken(timeline.truth, timeline.gap, lambda i: any(
             timeline.truth[i - 1][0] - JITTER_S < start < timeline.truth[i][0] + JITTER_S
             for start in starts))
         axes.plot(*line, color='#8b97a3', linewidth=1.0, linestyle=(0, (3, 1.6)), zorder=3,
                   label='true progress')
     points = [(reward.seconds, reward.value) for reward in timeline.rewards]
-    line = _broken(points, lambda i: timeline.rewards[i - 1].task != timeline.rewards[i].task)
+    line = _broken(points, timeline.gap, lambda i: timeline.rewards[i - 1].task != timeline.rewards[i].task)
     axes.plot(*line, color=CURVE, linewidth=1.6, solid_capstyle='round', zorder=4, label='reward')
     wrong = [reward for reward in timeline.rewards if reward.reason.is_failure]
     if wrong:
@@ -228,13 +230,13 @@ def _curve(axes, timeline: Timeline) -> None:
 
 
 def _broken(
-    points: Sequence[tuple[float, float]], breaks_at: Callable[[int], bool]
+    points: Sequence[tuple[float, float]], gap: float, breaks_at: Callable[[int], bool]
 ) -> tuple[list[float], list[float]]:
     """x and y of a line that breaks before point i where `breaks_at` says so, and after a silence."""
     x: list[float] = []
     y: list[float] = []
     for i, (seconds, value) in enumerate(points):
-        if i and (seconds - points[i - 1][0] > GAP_S or breaks_at(i)):
+        if i and (seconds - points[i - 1][0] > gap or breaks_at(i)):
             x.append(seconds)
             y.append(float('nan'))
         x.append(seconds)

@@ -1,0 +1,239 @@
+"""The reward over time as a drawing that stretches with the page: lines in SVG, words in HTML."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Sequence
+
+from densereward_ros.report.markup import Markup, join, tag
+from densereward_ros.report.numbers import duration_text, marks, reward_text
+from densereward_ros.results.rows import ScoredEpisode, ScoredFrame
+from densereward_ros.types import Rule
+
+MOST_POINTS = 300  # of one curve; more cannot be told apart on a page
+WIDE, NARROW = 900, 300  # pixels: how wide the drawing is on a desk and on a telephone
+LETTER = 6.6  # pixels, of a word beside a mark
+Point = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Scale:
+    """What the drawing shows: times in seconds, and values; each range is greater than 0."""
+
+    start: float
+    end: float
+    low: float
+    high: float
+
+    def x(self, seconds: float) -> float:
+        """Thousandths of the width."""
+        return 1000 * (seconds - self.start) / (self.end - self.start)
+
+    def y(self, value: float) -> float:
+        """Percent of the height, from the top; a little is left free above and below."""
+        return 4 + 92 * (self.high - value) / (self.high - self.low)
+
+
+def scale_of(episode: ScoredEpisode, bounded: bool) -> Scale:
+    """Room for everything in an episode: from 0 to 1 where the rewards are bounded."""
+    times = [0.0, *(frame.seconds for frame in episode.frames), *(event.seconds for event in episode.events),
+             *(failure.seconds for failure in episode.labels.failures or ()),
+             *(seconds for seconds, _ in episode.labels.progress or ())]
+    start, end = min(times), max(times)
+    low, high = value_range([episode], bounded)
+    return Scale(start, end if end > start else start + 1.0, low, high)
+
+
+def value_range(episodes: Sequence[ScoredEpisode], bounded: bool) -> tuple[float, float]:
+    """From 0 to 1, or from the lowest to the highest reward where those are not bounded."""
+    values = [frame.reward for episode in episodes for frame in episode.frames if frame.reward is not None]
+    if bounded or not values:
+        return 0.0, 1.0
+    low, high = min(values), max(values)
+    room = 0.0 if high > low else max(1.0, abs(high)) / 2
+    return low - room, high + room
+
+
+def stretches(frames: Sequence[ScoredFrame]) -> list[list[ScoredFrame]]:
+    """The verdicts between which a curve is unbroken: no malformed reply and no new segment among them."""
+    found: list[list[ScoredFrame]] = []
+    before = None
+    for frame in frames:
+        if frame.reward is not None:
+            if before is None or before.reward is None or before.segment != frame.segment:
+                found.append([])
+            found[-1].append(frame)
+        before = frame
+    return found
+
+
+def thin(points: Sequence[Point], most: int) -> list[Point]:
+    """At most so many of the points, the highest and the lowest of each part of the curve among them."""
+    if len(points) <= most:
+        return list(points)
+    parts = max(1, most // 2 - 1)
+    kept = {0, len(points) - 1}
+    for part in range(parts):
+        among = range(part * len(points) // parts, (part + 1) * len(points) // parts)
+        kept.add(min(among, key=lambda i: points[i][1]))
+        kept.add(max(among, key=lambda i: points[i][1]))
+    return [points[i] for i in sorted(kept)]
+
+
+def reward_chart(episode: ScoredEpisode, scale: Scale, bounded: bool) -> Markup:
+    """The reward curve with its axes, labelled progress, events, labelled failures and malformed replies."""
+    frames, labels = episode.frames, episode.labels
+    runs = stretches(frames)
+    drawn = [
+        _path('grid', *(f'M0 {scale.y(value):.1f}H1000' for value, _ in marks(scale.low, scale.high, 6))),
+        _path('seam', *(f'M{scale.x(at):.1f} 0V100' for at in _seams(frames))),
+        _path('event', *(f'M{scale.x(e.seconds):.1f} 0V100' for e in episode.events if e.rule is Rule.WORD)),
+        _path('event drop', *(
+            f'M{scale.x(e.seconds):.1f} 0V100' for e in episode.events if e.rule is Rule.REWARD_DROP)),
+        _path('truth', _line(_progress(labels.progress, scale))),
+        _path('curve', *_curves(runs, scale, MOST_POINTS)),
+        _path('malformed', *(
+            f'M{x:.1f} 95V100' for x, _ in thin(
+                [(scale.x(frame.seconds), 0.0) for frame in frames if frame.reward is None], MOST_POINTS))),
+        _path('wrong', *(
+            f'M{x:.1f} {y:.1f}h0' for x, y in thin(
+                [(scale.x(frame.seconds), scale.y(frame.reward)) for frame in frames
+                 if frame.reward is not None and frame.reason.is_failure], MOST_POINTS))),
+    ]
+    picture = tag('svg', *drawn, viewBox='0 0 1000 100', preserveAspectRatio='none', aria_hidden='true')
+    y_axis = [tag('span', text, class_='y', style=f'top:{scale.y(value):.1f}%')
+              for value, text in marks(scale.low, scale.high, 6)]
+    times = marks(scale.start, scale.end, 9)
+    x_axis = [tag('span', f'{text} s' if (at, text) == times[-1] else text, class_='x',
+                  style=f'left:{scale.x(at) / 10:.2f}%') for at, text in times]
+    known = [(failure.seconds, failure.reason.word if failure.reason else 'failure')
+             for failure in labels.failures or ()]
+    return tag(
+        'figure',
+        _flags('flags', scale, [
+            (event.seconds, str(number), event_words(event)) for number, event in enumerate(episode.events, 1)]),
+        tag('div', picture, *y_axis, class_='plot', role='img', aria_label=told(episode)),
+        _flags('flags known', scale, [(seconds, '▲', word) for seconds, word in known]) if known else None,
+        tag('div', *x_axis, class_='axis', aria_hidden='true'),
+        _legend(episode, bounded),
+        class_='chart')
+
+
+def event_words(event) -> str:
+    """What a mark says of an event: its word, and that the drop rule gave it where it did."""
+    return event.reason.word if event.rule is Rule.WORD else f'{event.reason.word}, by drop'
+
+
+def told(episode: ScoredEpisode) -> str:
+    """The curve in words, for who cannot see it."""
+    values = [frame.reward for frame in episode.frames if frame.reward is not None]
+    if not values:
+        return 'No reward in this episode.'
+    events = ', '.join(f'{event.reason.word} at {event.seconds:.1f} s' for event in episode.events[:20])
+    return (
+        f'Reward over {duration_text(episode.frames[-1].seconds)}: first {reward_text(values[0])}, '
+        f'lowest {reward_text(min(values))}, highest {reward_text(max(values))}, '
+        f'last {reward_text(values[-1])}. Failure events: {events or "none"}.')
+
+
+def sparkline(episode: ScoredEpisode, low: float, high: float) -> Markup | None:
+    """The curve alone, as small as a word, its values between those of all episodes; None without any."""
+    runs = stretches(episode.frames)
+    if not runs:
+        return None
+    own = scale_of(episode, True)
+    scale = Scale(own.start, own.end, low, high)
+    return tag(
+        'svg', _path('event', *(f'M{scale.x(event.seconds):.0f} 0V100' for event in episode.events[:20])),
+        _path('curve', *_curves(runs, scale, 40, '.0f')),
+        class_='spark', viewBox='0 0 1000 100', preserveAspectRatio='none', aria_hidden='true')
+
+
+def _curves(runs, scale: Scale, most: int, digits: str = '.1f') -> list[str]:
+    """One line for each stretch; the points are shared out by their lengths, a lone verdict is a dot."""
+    total = sum(len(run) for run in runs)
+    if len(runs) > most:  # flickering replies: the longest stretches tell the most
+        runs = sorted(sorted(runs, key=len)[-most:], key=lambda run: run[0].frame)
+    return [
+        _line(thin([(scale.x(frame.seconds), scale.y(frame.reward)) for frame in run],
+                   max(4, most * len(run) // total)), digits)
+        for run in runs]
+
+
+def _line(points: Sequence[Point], digits: str = '.1f') -> str:
+    if not points:
+        return ''
+    (x, y), rest = points[0], points[1:]
+    way = ' '.join(f'{x:{digits}} {y:{digits}}' for x, y in rest) if rest else f'{x + 0.1:.1f} {y:.1f}'
+    return f'M{x:{digits}} {y:{digits}}L{way}'
+
+
+def _path(kind: str, *pieces: str) -> Markup | None:
+    data = ''.join(pieces)
+    return tag('path', class_=kind, d=data) if data else None
+
+
+def _progress(progress: Sequence[Point] | None, scale: Scale) -> list[Point]:
+    """Labelled progress goes from 0 to 1 whatever the rewards do, so it has the whole height."""
+    return thin([(scale.x(seconds), 4 + 92 * (1 - value)) for seconds, value in progress or ()], MOST_POINTS)
+
+
+def _seams(frames: Sequence[ScoredFrame]) -> list[float]:
+    """Where a new segment begins."""
+    return [other.seconds for one, other in zip(frames, frames[1:]) if one.segment != other.segment]
+
+
+def _flags(kind: str, scale: Scale, entries: list[tuple[float, str, str]]) -> Markup:
+    """Marks with words above or below the plot; a word without room is left out, and then the mark too.
+
+    There are two measures of room, and the style sheet shows what fits the page that it is on.
+    """
+    free = {WIDE: -1e9, NARROW: -1e9}
+    spans = []
+    for seconds, mark, word in sorted(entries):
+        at = scale.x(seconds) / 1000
+        classes = ['flag']
+        for width, hides_all, hides_word in ((WIDE, 'no-wide', 'short-wide'), (NARROW, 'no', 'short')):
+            short, long = 8 + LETTER * len(mark), 14 + LETTER * (len(mark) + len(word))
+            left = at * width - 4
+            flipped = left + long > width + 12
+            start = left - (long - 8) if flipped else left
+            if start >= free[width]:
+                free[width] = max(start + long, left + short)
+                if flipped:
+                    classes.append('back-wide' if width == WIDE else 'back')
+            elif left >= free[width]:
+                free[width] = left + short
+                classes.append(hides_word)
+            else:
+                classes.append(hides_all)
+        spans.append(tag('span', tag('b', mark), tag('i', word), class_=' '.join(classes),
+                         style=f'left:{100 * at:.2f}%'))
+    return tag('div', *spans, class_=kind, aria_hidden='true')
+
+
+def _legend(episode: ScoredEpisode, bounded: bool) -> Markup:
+    shown = [('curve', 'reward')]
+    if any(frame.reward is not None and frame.reason.is_failure for frame in episode.frames):
+        shown.append(('wrong', 'verdict names a failure'))
+    if any(event.rule is Rule.WORD for event in episode.events):
+        shown.append(('event', 'failure event, by word'))
+    if any(event.rule is Rule.REWARD_DROP for event in episode.events):
+        shown.append(('event drop', 'failure event, by reward drop'))
+    if episode.labels.progress:
+        shown.append(('truth', 'labelled progress' if bounded else 'labelled progress, 0 to 1 over the height'))
+    if episode.labels.failures:
+        shown.append(('known', '▲ labelled failure'))
+    if any(frame.reward is None for frame in episode.frames):
+        shown.append(('malformed', 'malformed reply'))
+    if _seams(episode.frames):
+        shown.append(('seam', 'new segment'))
+    return tag('ul', *(tag('li', _sample(kind), join(text)) for kind, text in shown), class_='legend')
+
+
+def _sample(kind: str) -> Markup | None:
+    if kind == 'known':
+        return None
+    across = kind in ('curve', 'truth')
+    way = 'M0 50H1000' if across else 'M500 50h0' if kind == 'wrong' else 'M500 0V100'
+    return tag('svg', _path(kind, way), viewBox='0 0 1000 100', preserveAspectRatio='none', aria_hidden='true')
