@@ -12,6 +12,7 @@ from densereward_ros.types import Rule
 
 MOST_POINTS = 300  # of one curve; more cannot be told apart on a page
 WIDE, NARROW = 900, 300  # pixels: how wide the drawing is on a desk and on a telephone
+LEAST_S = 1.0  # of the time axis
 LETTER = 6.6  # pixels, of a word beside a mark
 Point = tuple[float, float]
 
@@ -41,7 +42,7 @@ def scale_of(episode: ScoredEpisode, bounded: bool) -> Scale:
              *(seconds for seconds, _ in episode.labels.progress or ())]
     start, end = min(times), max(times)
     low, high = value_range([episode], bounded)
-    return Scale(start, end if end > start else start + 1.0, low, high)
+    return Scale(start, max(end, start + LEAST_S), low, high)
 
 
 def value_range(episodes: Sequence[ScoredEpisode], bounded: bool) -> tuple[float, float]:
@@ -90,8 +91,8 @@ def reward_chart(episode: ScoredEpisode, scale: Scale, bounded: bool) -> Markup:
         _path('event', *(f'M{scale.x(e.seconds):.1f} 0V100' for e in episode.events if e.rule is Rule.WORD)),
         _path('event drop', *(
             f'M{scale.x(e.seconds):.1f} 0V100' for e in episode.events if e.rule is Rule.REWARD_DROP)),
-        _path('truth', _line(_progress(labels.progress, scale))),
-        _path('curve', *_curves(runs, scale, MOST_POINTS)),
+        _path('truth', _line(_progress(labels.progress, scale))) if labels.progress else None,
+        *_curves(runs, scale, MOST_POINTS),
         _path('malformed', *(
             f'M{x:.1f} 95V100' for x, _ in thin(
                 [(scale.x(frame.seconds), 0.0) for frame in frames if frame.reward is None], MOST_POINTS))),
@@ -145,27 +146,26 @@ def sparkline(episode: ScoredEpisode, low: float, high: float) -> Markup | None:
     scale = Scale(own.start, own.end, low, high)
     return tag(
         'svg', _path('event', *(f'M{scale.x(event.seconds):.0f} 0V100' for event in episode.events[:20])),
-        _path('curve', *_curves(runs, scale, 40, '.0f')),
+        *_curves(runs, scale, 40, '.0f'),
         class_='spark', viewBox='0 0 1000 100', preserveAspectRatio='none', aria_hidden='true')
 
 
-def _curves(runs, scale: Scale, most: int, digits: str = '.1f') -> list[str]:
-    """One line for each stretch; the points are shared out by their lengths, a lone verdict is a dot."""
+def _curves(runs, scale: Scale, most: int, digits: str = '.1f') -> list[Markup | None]:
+    """One line for each stretch, with its share of the points by its length; a lone verdict is a dot."""
     total = sum(len(run) for run in runs)
     if len(runs) > most:  # flickering replies: the longest stretches tell the most
         runs = sorted(sorted(runs, key=len)[-most:], key=lambda run: run[0].frame)
-    return [
-        _line(thin([(scale.x(frame.seconds), scale.y(frame.reward)) for frame in run],
-                   max(4, most * len(run) // total)), digits)
+    places = [
+        thin([(scale.x(frame.seconds), scale.y(frame.reward)) for frame in run], max(4, most * len(run) // total))
         for run in runs]
+    return [
+        _path('curve', *(_line(line, digits) for line in places if len(line) > 1)),
+        _path('dot', *(f'M{x:.1f} {y:.1f}h0' for line in places if len(line) == 1 for x, y in line))]
 
 
 def _line(points: Sequence[Point], digits: str = '.1f') -> str:
-    if not points:
-        return ''
-    (x, y), rest = points[0], points[1:]
-    way = ' '.join(f'{x:{digits}} {y:{digits}}' for x, y in rest) if rest else f'{x + 0.1:.1f} {y:.1f}'
-    return f'M{x:{digits}} {y:{digits}}L{way}'
+    (x, y), *rest = points
+    return f'M{x:{digits}} {y:{digits}}L' + ' '.join(f'{x:{digits}} {y:{digits}}' for x, y in rest)
 
 
 def _path(kind: str, *pieces: str) -> Markup | None:
@@ -173,9 +173,9 @@ def _path(kind: str, *pieces: str) -> Markup | None:
     return tag('path', class_=kind, d=data) if data else None
 
 
-def _progress(progress: Sequence[Point] | None, scale: Scale) -> list[Point]:
+def _progress(progress: Sequence[Point], scale: Scale) -> list[Point]:
     """Labelled progress goes from 0 to 1 whatever the rewards do, so it has the whole height."""
-    return thin([(scale.x(seconds), 4 + 92 * (1 - value)) for seconds, value in progress or ()], MOST_POINTS)
+    return thin([(scale.x(seconds), 4 + 92 * (1 - value)) for seconds, value in progress], MOST_POINTS)
 
 
 def _seams(frames: Sequence[ScoredFrame]) -> list[float]:
@@ -184,36 +184,48 @@ def _seams(frames: Sequence[ScoredFrame]) -> list[float]:
 
 
 def _flags(kind: str, scale: Scale, entries: list[tuple[float, str, str]]) -> Markup:
-    """Marks with words above or below the plot; a word without room is left out, and then the mark too.
+    """Marks with words above or below the plot, each as far as there is room for it.
 
     There are two measures of room, and the style sheet shows what fits the page that it is on.
     """
-    free = {WIDE: -1e9, NARROW: -1e9}
-    spans = []
-    for seconds, mark, word in sorted(entries):
-        at = scale.x(seconds) / 1000
-        classes = ['flag']
-        for width, hides_all, hides_word in ((WIDE, 'no-wide', 'short-wide'), (NARROW, 'no', 'short')):
-            short, long = 8 + LETTER * len(mark), 14 + LETTER * (len(mark) + len(word))
-            left = at * width - 4
-            flipped = left + long > width + 12
-            start = left - (long - 8) if flipped else left
-            if start >= free[width]:
-                free[width] = max(start + long, left + short)
-                if flipped:
-                    classes.append('back-wide' if width == WIDE else 'back')
-            elif left >= free[width]:
-                free[width] = left + short
-                classes.append(hides_word)
-            else:
-                classes.append(hides_all)
-        spans.append(tag('span', tag('b', mark), tag('i', word), class_=' '.join(classes),
-                         style=f'left:{100 * at:.2f}%'))
+    entries = sorted(entries)
+    places = [scale.x(seconds) / 1000 for seconds, _, _ in entries]
+    texts = [(mark, word) for _, mark, word in entries]
+    spans = [
+        tag('span', tag('b', mark), tag('i', word), style=f'left:{100 * at:.2f}%',
+            class_=f'flag{wide and f" {wide}-wide"}{narrow and f" {narrow}"}')
+        for at, (mark, word), wide, narrow in zip(
+            places, texts, fit_flags(places, texts, WIDE), fit_flags(places, texts, NARROW))]
     return tag('div', *spans, class_=kind, aria_hidden='true')
 
 
+def fit_flags(places: Sequence[float], texts: Sequence[tuple[str, str]], width: float) -> list[str]:
+    """How each mark with its word fits a row of so many pixels: places are ascending, from 0 to 1.
+
+    '' with its word after it, 'back' with its word before it, 'short' without its word, 'no' not at all.
+    """
+    left = [at * width - 4 for at in places]
+    short = [LETTER * len(mark) + 6 for mark, _ in texts]
+    shown: list[int] = []
+    for i in range(len(places)):
+        if not shown or left[i] >= left[shown[-1]] + short[shown[-1]]:
+            shown.append(i)
+    found = ['no'] * len(places)
+    free = -12.0
+    for i, following in zip(shown, [*shown[1:], None]):
+        long = short[i] + LETTER * len(texts[i][1]) + 8
+        end = width + 12 if following is None else left[following]
+        if left[i] + long <= end:
+            found[i], free = '', left[i] + long
+        elif left[i] + short[i] - long >= free:
+            found[i], free = 'back', left[i] + short[i]
+        else:
+            found[i], free = 'short', left[i] + short[i]
+    return found
+
+
 def _legend(episode: ScoredEpisode, bounded: bool) -> Markup:
-    shown = [('curve', 'reward')]
+    shown = [('curve', 'reward')] if any(frame.reward is not None for frame in episode.frames) else []
     if any(frame.reward is not None and frame.reason.is_failure for frame in episode.frames):
         shown.append(('wrong', 'verdict names a failure'))
     if any(event.rule is Rule.WORD for event in episode.events):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from urllib.parse import quote
 
 from densereward_ros.report.curves import Scale, reward_chart, scale_of
-from densereward_ros.report.film import PICTURES, Still
+from densereward_ros.report.film import Still
 from densereward_ros.report.markup import Markup, join, table, tag
 from densereward_ros.report.numbers import NOTHING, duration_text, reward_text, share_text
 from densereward_ros.results.rows import ScoredEpisode, ScoredFrame
@@ -16,6 +16,7 @@ from densereward_ros.types import Reason, Rule
 
 NEAR_S = 0.3  # a still this close to a moment shows it
 MOST_EVENTS = 50  # told in words on the page; the rest is in the table of events
+UNFOLDED_EVENTS = 8
 RULES = {Rule.WORD: 'word', Rule.REWARD_DROP: 'reward drop'}
 
 
@@ -41,12 +42,11 @@ def episode_section(
     number: its place in the list of episodes, for links. most_rows: of the table of verdicts.
     """
     scale = scale_of(episode, bounded)
-    scored = any(frame.reward is not None for frame in episode.frames)
     body = [
         _facts(episode),
         tag('p', f'No pictures: {one_line(pictures.missing, 300)}', class_='note') if pictures.missing else None,
         tag('div',
-            _strip(episode, pictures.stills, scale, scored),
+            _strip(episode, pictures.stills, scale),
             reward_chart(episode, scale, bounded) if episode.frames else None,
             class_='story'),
         tag('p', 'No window of this episode could be scored: it takes three frames.', class_='note')
@@ -82,7 +82,7 @@ def _outcome(episode: ScoredEpisode) -> Markup:
     events = events_text(episode)
     return join(
         tag('span', events, class_='bad') if events else tag('span', 'no event', class_='muted'),
-        Markup('&ensp;'), tag('strong', reward_text(_last(episode))))
+        tag('span', ' · last ', class_='muted'), tag('strong', reward_text(_last(episode))))
 
 
 def _last(episode: ScoredEpisode) -> float | None:
@@ -111,7 +111,7 @@ def _facts(episode: ScoredEpisode) -> Markup:
                        if value is not None), class_='facts')
 
 
-def _strip(episode: ScoredEpisode, stills: tuple[Still, ...], scale: Scale, linked: bool) -> Markup | None:
+def _strip(episode: ScoredEpisode, stills: tuple[Still, ...], scale: Scale) -> Markup | None:
     """The stills side by side, each joined to its moment on the time axis below where the page is wide."""
     if not stills:
         return None
@@ -125,11 +125,11 @@ def _strip(episode: ScoredEpisode, stills: tuple[Still, ...], scale: Scale, link
             tag('figcaption', said), class_='at' if words else None))
         foot, middle = scale.x(still.seconds), 1000 * (slot + 0.5) / len(stills)
         links.append(tag('path', class_='at' if words else None,
-                         d=f'M{middle:.1f} 0V25L{foot:.1f} 80V100'))
+                         d=f'M{middle:.1f} 0V12L{foot:.1f} 40V100'))
     return join(
         tag('div', *figures, class_='strip', style=f'--count:{len(stills)}'),
         tag('svg', *links, class_='links', viewBox='0 0 1000 100', preserveAspectRatio='none',
-            aria_hidden='true') if linked and len(stills) <= PICTURES else None)
+            aria_hidden='true'))
 
 
 def _moment(episode: ScoredEpisode, seconds: float) -> str:
@@ -147,10 +147,13 @@ def _events(episode: ScoredEpisode) -> Markup | None:
          NOTHING if event.probability is None else f'{event.probability:.2f}', event.confirmations]
         for number, event in enumerate(episode.events[:MOST_EVENTS], 1)]
     more = len(episode.events) - len(rows)
-    return join(
+    shown = join(
         table(['', 'seconds', 'event', 'rule', 'reward', 'before', 'probability', 'verdicts'], rows,
               {'', 'seconds', 'reward', 'before', 'probability', 'verdicts'}, class_='events'),
-        tag('p', f'And {more} more in the table of events.', class_='note') if more > 0 else None)
+        tag('p', f'{more} more are in the table of events.', class_='note') if more > 0 else None)
+    if len(rows) <= UNFOLDED_EVENTS:
+        return shown
+    return tag('details', tag('summary', f'{len(episode.events)} events'), shown, class_='rows')
 
 
 def _verdicts(episode: ScoredEpisode, most: int) -> Markup | None:
@@ -179,10 +182,10 @@ def _verdicts(episode: ScoredEpisode, most: int) -> Markup | None:
     all_there = len(shown) == len(frames)
     return tag(
         'details',
-        tag('summary', f'All {len(frames)} verdicts' if all_there else
-            f'{len(shown)} of {len(frames)} verdicts (all are in the table of frames)'),
+        tag('summary', f'Verdicts, {len(shown)} row{"s" * (len(shown) != 1)}' if all_there else
+            f'Verdicts, {len(shown)} of {len(frames)} rows (the table of frames has them all)'),
         table([columns[i][0] for i in kept], rows, {columns[i][0] for i in kept if columns[i][1]}),
-        class_='verdicts')
+        class_='rows verdicts')
 
 
 def _probability(frame: ScoredFrame) -> str:

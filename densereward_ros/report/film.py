@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import io
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Sequence
 
 from densereward_ros.report.timeline import Moment, Timeline, choose_frames
 from densereward_ros.results.rows import ScoredEpisode
@@ -30,13 +30,20 @@ class Still:
 
 def choose(episode: ScoredEpisode, most: int = PICTURES) -> list[int]:
     """Indices into episode.frames: those at events and labelled failures first, the rest spread over time."""
-    moments = [*episode.events, *(episode.labels.failures or ())]
+    moments = [*_spread(episode.events, most), *_spread(episode.labels.failures or (), most)]
     first = min((frame.seconds for frame in episode.frames), default=0.0)
     last = max((frame.seconds for frame in episode.frames), default=0.0)
     return choose_frames(
         Timeline('', max(last - first, 1e-3), frames=[(frame.seconds, None) for frame in episode.frames],
                  failures=[Moment(moment.seconds, '') for moment in moments]),
         most)
+
+
+def _spread(moments: Sequence, most: int) -> Sequence:
+    """At most so many of them, evenly over all."""
+    if len(moments) <= most:
+        return moments
+    return [moments[i * len(moments) // most] for i in range(most)]
 
 
 def still(seconds: float, image: np.ndarray, most_bytes: int) -> Still:

@@ -124,7 +124,9 @@ def _list(results: Results, full: set[int], bounded: bool) -> Markup:
         malformed = len(episode.frames) - len(rewards)
         name = tag('a', episode.name, href=f'#e{i + 1}') if i in full else tag('span', episode.name)
         rows.append([
-            i + 1, join(name, tag('span', one_line(episode.task, 200), class_='task')),
+            i + 1, join(
+                name, tag('span', one_line(episode.task, 200), class_='task'),
+                tag('span', events_text(episode), class_='bad narrow') if episode.events else None),
             sparkline(episode, low, high) if i in full else None,
             duration_text(episode.frames[-1].seconds) if episode.frames else NOTHING,
             join(len(rewards), tag('span', f' +{malformed}', class_='warn') if malformed else None),

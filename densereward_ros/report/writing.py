@@ -88,6 +88,8 @@ def _pictures(
             film.discard()
     stills = tuple(still(episode.frames[i].seconds, image, most_bytes) for i, image in images.items())
     frames = [(episode.frames[i].seconds, image) for i, image in images.items()]
+    if not episode.frames:
+        return Pictures(missing=missing)
     timeline = _timeline(episode, title, frames, bounded)
     _in_one_step(png, lambda part: draw_timeline(timeline, part))
     return Pictures(

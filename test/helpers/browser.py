@@ -69,7 +69,7 @@ class Browser:
     def open(self, page: Path, width: int, height: int = 900, dark: bool = False) -> None:
         """Load a page into a window of that many CSS pixels, and wait until all of it is there."""
         self.call('Emulation.setDeviceMetricsOverride', width=width, height=height, deviceScaleFactor=1,
-                  mobile=width < 600)
+                  mobile=False)
         self.call('Emulation.setEmulatedMedia', features=[
             {'name': 'prefers-color-scheme', 'value': 'dark' if dark else 'light'}])
         self.requests.clear()
@@ -87,7 +87,12 @@ class Browser:
 
     def screenshot(self, file: Path, whole: bool = True) -> Path:
         """A PNG of the window, or of the whole page."""
-        answer = self.call('Page.captureScreenshot', format='png', captureBeyondViewport=whole)
+        across, down = self.evaluate(
+            '[innerWidth, Math.max(innerHeight, document.documentElement.scrollHeight)]' if whole
+            else '[innerWidth, innerHeight]')
+        answer = self.call(
+            'Page.captureScreenshot', format='png', captureBeyondViewport=whole,
+            clip={'x': 0, 'y': 0, 'width': across, 'height': down, 'scale': 1})
         file.write_bytes(base64.b64decode(answer['data']))
         return file
 
