@@ -81,6 +81,12 @@ def thin(points: Sequence[Point], most: int) -> list[Point]:
     return [points[i] for i in sorted(kept)]
 
 
+def drawing(*content: Markup | None, **attributes: str) -> Markup:
+    """A drawing in thousandths of its width and percents of its height."""
+    return tag('svg', *content, viewBox='0 0 1000 100', preserveAspectRatio='none', aria_hidden='true',
+               **attributes)
+
+
 def reward_chart(episode: ScoredEpisode, scale: Scale, bounded: bool) -> Markup:
     """The reward curve with its axes, labelled progress, events, labelled failures and malformed replies."""
     frames, labels = episode.frames, episode.labels
@@ -101,7 +107,6 @@ def reward_chart(episode: ScoredEpisode, scale: Scale, bounded: bool) -> Markup:
                 [(scale.x(frame.seconds), scale.y(frame.reward)) for frame in frames
                  if frame.reward is not None and frame.reason.is_failure], MOST_POINTS))),
     ]
-    picture = tag('svg', *drawn, viewBox='0 0 1000 100', preserveAspectRatio='none', aria_hidden='true')
     y_axis = [tag('span', text, class_='y', style=f'top:{scale.y(value):.1f}%')
               for value, text in marks(scale.low, scale.high, 6)]
     times = marks(scale.start, scale.end, 9)
@@ -112,8 +117,9 @@ def reward_chart(episode: ScoredEpisode, scale: Scale, bounded: bool) -> Markup:
     return tag(
         'figure',
         _flags('flags', scale, [
-            (event.seconds, str(number), event_words(event)) for number, event in enumerate(episode.events, 1)]),
-        tag('div', picture, *y_axis, class_='plot', role='img', aria_label=told(episode)),
+            (event.seconds, str(number), event_words(event))
+            for number, event in enumerate(episode.events, 1)]),
+        tag('div', drawing(*drawn), *y_axis, class_='plot', role='img', aria_label=told(episode)),
         _flags('flags known', scale, [(seconds, '▲', word) for seconds, word in known]) if known else None,
         tag('div', *x_axis, class_='axis', aria_hidden='true'),
         _legend(episode, bounded),
@@ -144,10 +150,9 @@ def sparkline(episode: ScoredEpisode, low: float, high: float) -> Markup | None:
         return None
     own = scale_of(episode, True)
     scale = Scale(own.start, own.end, low, high)
-    return tag(
-        'svg', _path('event', *(f'M{scale.x(event.seconds):.0f} 0V100' for event in episode.events[:20])),
-        *_curves(runs, scale, 40, '.0f'),
-        class_='spark', viewBox='0 0 1000 100', preserveAspectRatio='none', aria_hidden='true')
+    return drawing(
+        _path('event', *(f'M{scale.x(event.seconds):.0f} 0V100' for event in episode.events[:20])),
+        *_curves(runs, scale, 40, '.0f'), class_='spark')
 
 
 def _curves(runs, scale: Scale, most: int, digits: str = '.1f') -> list[Markup | None]:
@@ -156,7 +161,8 @@ def _curves(runs, scale: Scale, most: int, digits: str = '.1f') -> list[Markup |
     if len(runs) > most:  # flickering replies: the longest stretches tell the most
         runs = sorted(sorted(runs, key=len)[-most:], key=lambda run: run[0].frame)
     places = [
-        thin([(scale.x(frame.seconds), scale.y(frame.reward)) for frame in run], max(4, most * len(run) // total))
+        thin([(scale.x(frame.seconds), scale.y(frame.reward)) for frame in run],
+             max(4, most * len(run) // total))
         for run in runs]
     return [
         _path('curve', *(_line(line, digits) for line in places if len(line) > 1)),
@@ -233,7 +239,8 @@ def _legend(episode: ScoredEpisode, bounded: bool) -> Markup:
     if any(event.rule is Rule.REWARD_DROP for event in episode.events):
         shown.append(('event drop', 'failure event, by reward drop'))
     if episode.labels.progress:
-        shown.append(('truth', 'labelled progress' if bounded else 'labelled progress, 0 to 1 over the height'))
+        scaled = '' if bounded else ', 0 to 1 over the height'
+        shown.append(('truth', f'labelled progress{scaled}'))
     if episode.labels.failures:
         shown.append(('known', '▲ labelled failure'))
     if any(frame.reward is None for frame in episode.frames):
@@ -248,4 +255,4 @@ def _sample(kind: str) -> Markup | None:
         return None
     across = kind in ('curve', 'truth')
     way = 'M0 50H1000' if across else 'M500 50h0' if kind == 'wrong' else 'M500 0V100'
-    return tag('svg', _path(kind, way), viewBox='0 0 1000 100', preserveAspectRatio='none', aria_hidden='true')
+    return drawing(_path(kind, way))

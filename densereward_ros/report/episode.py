@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from urllib.parse import quote
 
-from densereward_ros.report.curves import Scale, reward_chart, scale_of
+from densereward_ros.report.curves import Scale, drawing, reward_chart, scale_of
 from densereward_ros.report.film import Still
 from densereward_ros.report.markup import Markup, join, table, tag
 from densereward_ros.report.numbers import NOTHING, duration_text, reward_text, share_text
@@ -44,7 +44,8 @@ def episode_section(
     scale = scale_of(episode, bounded)
     body = [
         _facts(episode),
-        tag('p', f'No pictures: {one_line(pictures.missing, 300)}', class_='note') if pictures.missing else None,
+        tag('p', f'No pictures: {one_line(pictures.missing, 300)}', class_='note')
+        if pictures.missing else None,
         tag('div',
             _strip(episode, pictures.stills, scale),
             reward_chart(episode, scale, bounded) if episode.frames else None,
@@ -128,8 +129,7 @@ def _strip(episode: ScoredEpisode, stills: tuple[Still, ...], scale: Scale) -> M
                          d=f'M{middle:.1f} 0V12L{foot:.1f} 40V100'))
     return join(
         tag('div', *figures, class_='strip', style=f'--count:{len(stills)}'),
-        tag('svg', *links, class_='links', viewBox='0 0 1000 100', preserveAspectRatio='none',
-            aria_hidden='true'))
+        drawing(*links, class_='links'))
 
 
 def _moment(episode: ScoredEpisode, seconds: float) -> str:
@@ -168,11 +168,9 @@ def _verdicts(episode: ScoredEpisode, most: int) -> Markup | None:
         ('seconds', True, lambda frame: f'{frame.seconds:.2f}'),
         ('segment', True, lambda frame: frame.segment),
         ('reward', True, lambda frame: reward_text(frame.reward)),
-        ('reason', True, lambda frame: frame.reason.word if frame.reason else ''),
-        ('probability', True, lambda frame: _probability(frame)),
-        ('labelled progress', True, lambda frame: '' if frame.target is None else f'{frame.target:.3f}'),
-        ('', False, lambda frame: one_line(frame.malformed, 120) or (
-            f'event: {events[frame.stamp_ns]}' if frame.stamp_ns in events else '')),
+        ('reason', False, lambda frame: _said(frame, events.get(frame.stamp_ns, ''))),
+        ('prob.', True, _probability),
+        ('labelled', True, lambda frame: '' if frame.target is None else f'{frame.target:.3f}'),
     ]
     cells = [[cell(frame) for frame in shown] for _, _, cell in columns]
     kept = [
@@ -186,6 +184,14 @@ def _verdicts(episode: ScoredEpisode, most: int) -> Markup | None:
             f'Verdicts, {len(shown)} of {len(frames)} rows (the table of frames has them all)'),
         table([columns[i][0] for i in kept], rows, {columns[i][0] for i in kept if columns[i][1]}),
         class_='rows verdicts')
+
+
+def _said(frame: ScoredFrame, event: str) -> Markup | str:
+    """The reason, what was wrong with a malformed reply, and the event that the verdict completed."""
+    if frame.reward is None:
+        return tag('span', f'malformed: {one_line(frame.malformed, 120)}', class_='warn')
+    words = ', '.join(filter(None, (frame.reason.word if frame.reason else '', event and f'event: {event}')))
+    return tag('span', words, class_='bad') if frame.reason.is_failure or event else words
 
 
 def _probability(frame: ScoredFrame) -> str:

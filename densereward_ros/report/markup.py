@@ -30,7 +30,9 @@ def join(*content: object) -> Markup:
         for piece in content if piece is not None))
 
 
-def table(heads: list[str], rows: list[list[object]], numbers: set[str] = frozenset(), **attributes) -> Markup:
+def table(
+    heads: list[str], rows: list[list[object]], numbers: set[str] = frozenset(), **attributes: object
+) -> Markup:
     """A table with a header for each column; the columns in `numbers` are set as numbers.
 
     The end tags that HTML lets one leave out are left out: a long table is half as large without.

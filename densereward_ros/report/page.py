@@ -77,10 +77,11 @@ def in_full(episodes: Sequence[ScoredEpisode], most: int = MOST_EPISODES) -> lis
 
 def _lead(results: Results) -> Markup:
     tasks = {episode.task for episode in results.episodes}
-    parts = [
-        f'scored by {results.run.get("model") or "a model that the run does not name"}',
-        f'{len(tasks)} tasks' if len(tasks) > 1 else f'task: {one_line(next(iter(tasks)), 200)}' if tasks else None]
-    return join(' · '.join(part for part in parts if part))
+    model = results.run.get('model') or 'a model that the run does not name'
+    told = [f'scored by {model}']
+    if tasks:
+        told.append(f'{len(tasks)} tasks' if len(tasks) > 1 else f'task: {one_line(tasks.pop(), 200)}')
+    return join(' · '.join(told))
 
 
 def _tiles(results: Results) -> Markup:
@@ -141,7 +142,8 @@ def _provenance(run: dict[str, Any]) -> Markup:
     entries = [(name.replace('_', ' '), _value(value)) for name, value in run.items()]
     if not entries:
         return tag('p', 'The run does not say.', class_='note')
-    return tag('dl', *(join(tag('dt', name), tag('dd', value)) for name, value in entries), class_='provenance')
+    return tag('dl', *(join(tag('dt', name), tag('dd', value)) for name, value in entries),
+               class_='provenance')
 
 
 def _value(value: object) -> Markup:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from densereward_ros.report.curves import value_range
+from densereward_ros.report.curves import drawing, value_range
 from densereward_ros.report.markup import Markup, join, tag
 from densereward_ros.report.numbers import marks, share_text
 from densereward_ros.results.rows import Results
@@ -40,16 +40,16 @@ def _rewards(results: Results, bounded: bool) -> Markup | None:
             tall = 100 * count[failure] / most
             top -= tall
             if tall:
-                bars.append(tag('rect', class_='f' if failure else None, x=f'{i * width + 2:.0f}', y=f'{top:.2f}',
-                                width=f'{width - 4:.0f}', height=f'{tall:.2f}'))
+                bars.append(tag(
+                    'rect', class_='f' if failure else None, x=f'{i * width + 2:.0f}', y=f'{top:.2f}',
+                    width=f'{width - 4:.0f}', height=f'{tall:.2f}'))
     axis = [tag('span', text, class_='x', style=f'left:{100 * (value - low) / (high - low):.2f}%')
             for value, text in marks(low, high, 6)]
     middle = sorted(frame.reward for frame in frames)[len(frames) // 2]
     return tag(
         'figure', tag('h3', 'Rewards, in red those of verdicts that name a failure'
                       if any(frame.reason.is_failure for frame in frames) else 'Rewards'),
-        tag('div', tag('svg', *bars, viewBox='0 0 1000 100', preserveAspectRatio='none', aria_hidden='true'),
-            class_='histogram', role='img',
+        tag('div', drawing(*bars), class_='histogram', role='img',
             aria_label=f'Histogram of {len(frames)} rewards; half of them are below {middle:.3g}.'),
         tag('div', *axis, class_='axis', aria_hidden='true'))
 

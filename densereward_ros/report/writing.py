@@ -98,7 +98,7 @@ def _pictures(
 
 
 def _beside(folder: Path, name: str) -> Path:
-    """A file of that name in the folder or below it. Raises RecordingError for a name that leads elsewhere."""
+    """A file of that name below the folder. Raises RecordingError for a name that leads elsewhere."""
     file = folder / name
     if '..' in Path(name).parts or Path(name).is_absolute():
         raise RecordingError(f'an episode is called {name!r}; allowed is a path below a folder')

@@ -11,6 +11,7 @@ from densereward_ros.types import REASONS, Reason, Rule
 
 START_NS = 1_700_000_000_000_000_000
 STEP_S = 0.2
+UNLABELLED = Labels()
 
 
 def rising(count: int) -> list[float]:
@@ -22,7 +23,7 @@ def frames(
     rewards: Sequence[float | None], reasons: dict[int, Reason] | None = None, words: bool = True,
     segments: Sequence[int] = (), targets: bool = False,
 ) -> tuple[ScoredFrame, ...]:
-    """Five verdicts a second, from 0.4 s on; None is a malformed reply. reasons: those that are not correct."""
+    """Five verdicts a second, from 0.4 s on; None is a malformed reply. reasons: where not correct."""
     made = []
     for i, reward in enumerate(rewards):
         seconds = round(0.4 + STEP_S * i, 3)
@@ -45,7 +46,7 @@ def event(frame: ScoredFrame, reason: Reason, rule: Rule = Rule.WORD) -> ScoredE
 
 def episode(
     name: str, rewards: Sequence[float | None], events: dict[int, Reason] | None = None,
-    rule: Rule = Rule.WORD, labels: Labels = Labels(), task: str = 'put the red block on the blue plate',
+    rule: Rule = Rule.WORD, labels: Labels = UNLABELLED, task: str = 'put the red block on the blue plate',
     camera: str = '/camera/image_raw', **options,
 ) -> ScoredEpisode:
     """An episode with these rewards. events: at which of them one was complete."""
