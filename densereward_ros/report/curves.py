@@ -128,7 +128,7 @@ def reward_chart(episode: ScoredEpisode, scale: Scale, bounded: bool) -> Markup:
 
 def event_words(event) -> str:
     """What a mark says of an event: its word, and that the drop rule gave it where it did."""
-    return event.reason.word if event.rule is Rule.WORD else f'{event.reason.word}, by drop'
+    return event.reason.word if event.rule is Rule.WORD else f'{event.reason.word}, drop'
 
 
 def told(episode: ScoredEpisode) -> str:

@@ -190,7 +190,9 @@ def _said(frame: ScoredFrame, event: str) -> Markup | str:
     """The reason, what was wrong with a malformed reply, and the event that the verdict completed."""
     if frame.reward is None:
         return tag('span', f'malformed: {one_line(frame.malformed, 120)}', class_='warn')
-    words = ', '.join(filter(None, (frame.reason.word if frame.reason else '', event and f'event: {event}')))
+    word = frame.reason.word if frame.reason else ''
+    told = '' if not event else 'event' if event == word else f'event: {event}'
+    words = ', '.join(filter(None, (word, told)))
     return tag('span', words, class_='bad') if frame.reason.is_failure or event else words
 
 

@@ -114,7 +114,8 @@ svg path { fill: none; vector-effect: non-scaling-stroke; }
 .episode > summary::-webkit-details-marker { display: none; }
 .episode > summary b { position: relative; padding-left: 1.07em; font-size: 1.02rem; font-weight: 640; }
 .episode > summary b::before { content: ''; position: absolute; left: 0; top: .42em;
-  width: .42em; height: .42em; border: solid var(--muted); border-width: 0 2px 2px 0; transform: rotate(-45deg); }
+  width: .42em; height: .42em; border: solid var(--muted); border-width: 0 2px 2px 0;
+  transform: rotate(-45deg); }
 .episode[open] > summary b::before { transform: translateY(-.1em) rotate(45deg); }
 .episode > summary .task { grid-column: 1; color: var(--muted); padding-left: 1.07em; }
 .episode > summary .last { grid-row: 1; grid-column: 2; text-align: right; }
@@ -138,7 +139,7 @@ details.verdicts td { padding-top: .12rem; padding-bottom: .12rem; }
 .histogram { position: relative; height: 9rem; border-bottom: 1px solid var(--truth); }
 .histogram svg { width: 100%; height: 100%; display: block; }
 .histogram rect { fill: var(--curve); } .histogram .f { fill: var(--failure); }
-.provenance { display: grid; grid-template-columns: max-content 1fr; gap: .3rem 1.5rem; 
+.provenance { display: grid; grid-template-columns: max-content 1fr; gap: .3rem 1.5rem;
   font-size: .875rem; }
 .provenance dt { color: var(--muted); }
 a:focus-visible, summary:focus-visible {

@@ -316,14 +316,14 @@ def _draw_lanes(axes, timeline: Timeline, lanes) -> None:
 def place_labels(entries: Sequence[Span], widths: Sequence[float], duration: float) -> list[float | None]:
     """Where the label of each entry of a row starts: after the entry, or before it at the picture's edge.
 
-    All in seconds. None for a label that would run into its neighbour's.
+    All in seconds. None for a label that would run into its neighbour's, or over its neighbour.
     """
     pad = 0.011 * duration
     starts: list[float | None] = []
     free_from = 0.0
-    for entry, width in zip(entries, widths):
+    for entry, width, following in zip(entries, widths, [*entries[1:], None]):
         start = entry.end + pad
-        if start + width > duration:
+        if start + width > (duration if following is None else min(duration, following.start)):
             start = entry.start - pad - width
         fits = start >= free_from
         starts.append(start if fits else None)

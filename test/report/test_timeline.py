@@ -91,12 +91,13 @@ def test_labels_do_not_overlap():
     """A label stands after its entry, before it at the edge, and is left out where it would hit another."""
     entries = [Span(0, 2, ''), Span(20, 20, ''), Span(22, 22, ''), Span(50, 50, ''), Span(95, 95, '')]
     starts = place_labels(entries, [10.0] * 5, 100.0)
-    assert starts[2] is None
+    assert starts[1] is None  # the next entry stands where its label would go
     placed = [start for start in starts if start is not None]
-    assert placed == pytest.approx([3.1, 21.1, 51.1, 83.9])
+    assert placed == pytest.approx([3.1, 23.1, 51.1, 83.9])
+    before = place_labels([Span(30, 30, ''), Span(32, 32, '')], [10.0] * 2, 100.0)
+    assert before == pytest.approx([18.9, 33.1])
     crowded = place_labels([Span(i, i, '') for i in range(60)], [5.0] * 60, 60.0)
-    placed = [start for start in crowded if start is not None]
-    assert len(placed) > 3 and min(np.diff(placed)) >= 5.0 and placed[-1] + 5.0 <= 60.0
+    assert crowded == [None] * 60
 
 
 @pytest.mark.parametrize('timeline', [
