@@ -14,6 +14,7 @@ from densereward_ros.cli import (
     evaluate,
     evaluate_demo,
     evaluate_events,
+    report,
     score,
     train_demo,
 )
@@ -21,7 +22,8 @@ from densereward_ros.events.conformal import CalibrationError
 from densereward_ros.models.base import ModelError
 from densereward_ros.recordings.base import RecordingError
 
-_VERBS = (download, score, evaluate, calibrate, compare, train_demo, evaluate_demo, evaluate_events)
+_VERBS = (
+    download, score, report, evaluate, calibrate, compare, train_demo, evaluate_demo, evaluate_events)
 _INTERRUPTED = 130  # what a shell reports for a command that Ctrl-C ended
 
 

@@ -148,8 +148,8 @@ def _events(episode: ScoredEpisode) -> Markup | None:
         for number, event in enumerate(episode.events[:MOST_EVENTS], 1)]
     more = len(episode.events) - len(rows)
     shown = join(
-        table(['', 'seconds', 'event', 'rule', 'reward', 'before', 'probability', 'verdicts'], rows,
-              {'', 'seconds', 'reward', 'before', 'probability', 'verdicts'}, class_='events'),
+        table(['', 'seconds', 'event', 'rule', 'reward', 'before', 'prob.', 'verdicts'], rows,
+              {'', 'seconds', 'reward', 'before', 'prob.', 'verdicts'}, class_='events'),
         tag('p', f'{more} more are in the table of events.', class_='note') if more > 0 else None)
     if len(rows) <= UNFOLDED_EVENTS:
         return shown

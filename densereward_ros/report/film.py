@@ -53,7 +53,7 @@ def still(seconds: float, image: np.ndarray, most_bytes: int) -> Still:
     """
     from PIL import Image, features
 
-    kind = 'webp' if features.check('webp') else 'jpeg'
+    kind, options = ('webp', {'method': 2}) if features.check('webp') else ('jpeg', {'optimize': True})
     whole = Image.fromarray(image)
     for width, quality in _SIZES:
         scale = min(1.0, width / whole.width, width / whole.height)
@@ -61,7 +61,7 @@ def still(seconds: float, image: np.ndarray, most_bytes: int) -> Still:
             (max(1, round(scale * whole.width)), max(1, round(scale * whole.height))), Image.Resampling.BOX
             if scale < 0.5 else Image.Resampling.LANCZOS)
         file = io.BytesIO()
-        picture.save(file, kind, quality=quality)
+        picture.save(file, kind, quality=quality, **options)
         uri = f'data:image/{kind};base64,{base64.b64encode(file.getvalue()).decode("ascii")}'
         if len(uri) <= most_bytes:
             break

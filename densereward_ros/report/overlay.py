@@ -29,6 +29,7 @@ class Panel:
     """What one camera shows. Times are seconds on any one clock, ascending; the last reward is the newest.
 
     frames: uint8 RGB images, oldest first, and ages: how many seconds before the newest each was taken.
+    The curve breaks at a silence of more than `gap` seconds, and where the rewards' task changes.
     """
 
     camera: str
@@ -36,6 +37,7 @@ class Panel:
     ages: Sequence[float]
     rewards: Sequence[Reward]
     events: Sequence[Moment]
+    gap: float = BREAK_S
 
 
 def draw_overlay(task: str, panels: Sequence[Panel]) -> Image.Image:
@@ -70,13 +72,14 @@ def _draw_panel(picture: Image.Image, draw: ImageDraw.ImageDraw, panel: Panel, t
     for slot, (frame, age) in enumerate(zip(panel.frames, panel.ages)):
         _draw_frame(picture, draw, frame, age, MARGIN + slot * (CELL[0] + GAP), top)
     top += CELL[1] + GAP
-    colour = FAILURE if newest.reason.is_failure else SUCCESS
+    colour = FAILURE if newest.reason.is_failure else SUCCESS if newest.reason else CURVE
     draw.rectangle((MARGIN, top, MARGIN + WORDS_WIDTH - 1, top + CURVE_HEIGHT - 1), fill=SHADE)
     draw.rectangle((MARGIN, top, MARGIN + 7, top + CURVE_HEIGHT - 1), fill=colour)
     number = f'{newest.value:.3f}'
     size = 50 if len(number) <= 5 else 32  # a reward that is not bounded may be long
     _text(draw, (MARGIN + 24, top + 64 - size), number, _font(size, bold=True), INK)
-    _text(draw, (MARGIN + 24, top + 88), newest.reason.word, _font(28, bold=True), colour)
+    if newest.reason:  # a model without words says none
+        _text(draw, (MARGIN + 24, top + 88), newest.reason.word, _font(28, bold=True), colour)
     _draw_curve(picture, draw, panel, MARGIN + WORDS_WIDTH + 44, top)
     top += CURVE_HEIGHT + 24
     said = [
@@ -134,7 +137,7 @@ def _draw_curve(
             x = place(moment.seconds, low)[0]
             pen.line([(x, 0), (x, 2 * height)], fill=FAILURE, width=3)
     for one, other in zip(shown, shown[1:]):
-        if other.seconds - one.seconds <= BREAK_S:
+        if other.seconds - one.seconds <= panel.gap and one.task == other.task:
             pen.line([place(one.seconds, one.value), place(other.seconds, other.value)], fill=CURVE, width=5)
     for reward in shown:
         if reward.reason.is_failure or reward is shown[-1]:

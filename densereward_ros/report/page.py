@@ -7,6 +7,7 @@ from typing import Any, Callable, Sequence
 from densereward_ros.report.curves import sparkline, value_range
 from densereward_ros.report.episode import Pictures, episode_section, events_text, label_text
 from densereward_ros.report.markup import Markup, join, table, tag
+from densereward_ros.report.metrics import Figure, metrics_section
 from densereward_ros.report.numbers import NOTHING, duration_text, reward_text, share_text
 from densereward_ros.report.style import STYLE
 from densereward_ros.report.summary import distributions
@@ -21,9 +22,13 @@ POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri
 
 
 def page(
-    title: str, results: Results, pictures: Callable[[ScoredEpisode], Pictures], metrics: Markup | None = None
+    title: str, results: Results, pictures: Callable[[ScoredEpisode], Pictures],
+    figures: Sequence[Figure] = (),
 ) -> str:
-    """The HTML of the page. pictures: asked once for each episode that is shown in full, in order."""
+    """The HTML of the page.
+
+    pictures: asked once for each episode that is shown in full, in order. figures: of the whole run.
+    """
     bounded = bounded_of(results)
     full = in_full(results.episodes)
     rows = MOST_ROWS // max(1, len(full))
@@ -36,7 +41,7 @@ def page(
         _failed(results),
         tag('h2', 'Episodes', id='episodes'), _list(results, set(full), bounded),
         *distributions(results, bounded),
-        *([tag('h2', 'Metrics'), metrics] if metrics else []),
+        *([tag('h2', 'Metrics'), metrics_section(figures)] if figures else []),
         tag('h2', 'Episode by episode') if sections else None,
         tag('p', f'{len(full)} of {len(results.episodes)} episodes are shown in full: those with an event, a '
             'malformed reply or a label of failure first.', class_='note')
@@ -111,7 +116,8 @@ def _failed(results: Results) -> Markup | None:
     if not results.failed:
         return None
     rows = [[tag('span', source), one_line(why, 500)] for source, why in results.failed]
-    return join(tag('h2', 'Recordings that could not be scored'), table(['recording', 'why'], rows))
+    return join(tag('h2', 'Recordings that could not be scored'),
+                table(['recording', 'why'], rows, class_='failed'))
 
 
 def _list(results: Results, full: set[int], bounded: bool) -> Markup:
@@ -147,6 +153,8 @@ def _provenance(run: dict[str, Any]) -> Markup:
 
 
 def _value(value: object) -> Markup:
+    if isinstance(value, bool):
+        return join('yes' if value else 'no')
     if isinstance(value, dict):
         return join(*(tag('div', f'{key}: ', tag('code', one_line(str(each), 300)))
                       for key, each in value.items()))

@@ -53,7 +53,7 @@ th:last-child, td:last-child { padding-right: 0; }
 .list { table-layout: fixed; }
 .list td { vertical-align: middle; padding-top: .5rem; padding-bottom: .5rem; }
 .list th:nth-child(1) { width: 2.6rem; } .list th:nth-child(3) { width: 10.5rem; }
-.list th:nth-child(n+4) { width: 4.9rem; } .list th:nth-child(4) { width: 5.4rem; }
+.list th:nth-child(n+4) { width: 5.3rem; } .list th:nth-child(4) { width: 5.4rem; }
 .list th:nth-child(8) { width: 8.5rem; }
 .narrow { display: none; }
 .list .task { display: -webkit-box; -webkit-box-orient: vertical; -webkit-line-clamp: 2; overflow: hidden;
@@ -123,10 +123,15 @@ svg path { fill: none; vector-effect: non-scaling-stroke; }
 .facts { display: flex; flex-wrap: wrap; gap: .2rem 1.6rem; font-size: .84rem; margin: 0 0 1.2rem; }
 .facts div { display: flex; gap: .45em; }
 .facts dt { color: var(--muted); } .facts dd { overflow-wrap: anywhere; }
+.task { color: var(--muted); }
+.metrics .task { display: block; font-size: .8rem; }
+.failed td { overflow-wrap: anywhere; }
+.rows ul { margin: .4rem 0 0 1.2rem; font-size: .84rem; color: var(--muted); }
+main > .rows { margin-top: .8rem; }
 .body > table, .body > details { margin-top: 1rem; }
 .events { width: auto; min-width: 65%; } .events th:first-child { width: 2rem; }
 .note { font-size: .84rem; color: var(--muted); margin: 0 0 1rem; }
-details.rows > summary { cursor: pointer; font-size: .875rem; color: var(--muted); }
+.rows > summary { cursor: pointer; font-size: .875rem; color: var(--muted); }
 details.verdicts table { margin-top: .4rem; width: auto; min-width: 60%; font-size: .8rem; }
 details.verdicts td { padding-top: .12rem; padding-bottom: .12rem; }
 .more { display: flex; flex-wrap: wrap; gap: .3rem 1.4rem; font-size: .875rem; margin-top: 1rem; }
@@ -141,6 +146,7 @@ details.verdicts td { padding-top: .12rem; padding-bottom: .12rem; }
 .histogram rect { fill: var(--curve); } .histogram .f { fill: var(--failure); }
 .provenance { display: grid; grid-template-columns: max-content 1fr; gap: .3rem 1.5rem;
   font-size: .875rem; }
+.provenance dd { overflow-wrap: anywhere; }
 .provenance dt { color: var(--muted); }
 a:focus-visible, summary:focus-visible {
   outline: 2px solid var(--curve); outline-offset: 2px; border-radius: 3px; }
@@ -149,12 +155,15 @@ a:focus-visible, summary:focus-visible {
   body { padding-top: 1.4rem; }
   h1 { font-size: 1.4rem; }
   .two { grid-template-columns: 1fr; }
-  .list th:nth-child(3) { width: 5.2rem; } .list th:nth-child(7) { width: 3.4rem; }
+  .list th:nth-child(3) { width: 5.2rem; } .list th:nth-child(7) { width: 4.7rem; }
   .spark { width: 4.6rem; }
   .list :is(th, td):not(:nth-child(2), :nth-child(3), :nth-child(7)) { display: none; }
   .narrow { display: block; font-size: .8rem; }
-  .events { width: 100%; } .events :is(th, td):is(:nth-child(6), :nth-child(8)) { display: none; }
   th, td { padding-right: .6rem; }
+  .metrics :is(th, td):nth-child(5), .verdicts :is(th, td):first-child { display: none; }
+  .events { width: 100%; font-size: .8rem; }
+  .events :is(th, td) { padding-right: .45rem; }
+  .events :is(th, td):is(:nth-child(6), :nth-child(8)) { display: none; }
   .story { padding: 0 .3rem 0 0; }
   .chart { padding-left: 2.3rem; }
   .strip { grid-template-columns: repeat(4, 1fr); gap: .4rem 0; margin-bottom: .8rem; }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections import deque
 from fractions import Fraction
@@ -39,6 +40,7 @@ class OverlayVideo:
         self._rewards: deque[Reward] = deque()
         self._container = None
         self._shift, self._ticks = 0, -1
+        self._broken = 0
 
     def add(self, window: Window, scored: ScoredFrame) -> None:
         """Draw what was said of a window; a malformed reply leaves the picture before it standing.
@@ -46,9 +48,11 @@ class OverlayVideo:
         Raises ImageError for a frame that cannot be decoded, OSError where the file cannot be written.
         """
         if scored.reward is None:
+            self._broken += 1
             return
         now = scored.seconds
-        self._rewards.append(Reward(now, scored.reward, scored.reason))
+        self._rewards.append(Reward(
+            now, scored.reward, scored.reason, f'{scored.segment} {self._broken}'))
         while not now - SPAN_S <= self._rewards[0].seconds <= now:
             self._rewards.popleft()
         newest_ns = window.newest.stamp_ns
@@ -56,7 +60,8 @@ class OverlayVideo:
             self._episode.camera or self._episode.name, [frame.image for frame in window.frames],
             [(newest_ns - frame.stamp_ns) / 1e9 for frame in window.frames], tuple(self._rewards),
             [Moment(event.seconds, f'{event.reason.word} at {event.reward:.3f}')
-             for event in self._episode.events if now - SPAN_S <= event.seconds <= now])
+             for event in self._episode.events if now - SPAN_S <= event.seconds <= now],
+            gap=math.inf)
         self._encode(draw_overlay(self._episode.task, [panel]), round(now * TICKS))
 
     def close(self) -> bool:

@@ -6,13 +6,13 @@ import math
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Callable, Iterable
+from typing import Callable, Iterable, Sequence
 
 from densereward_ros.recordings.base import RecordingError
 from densereward_ros.report.curves import event_words, stretches
 from densereward_ros.report.episode import Pictures
 from densereward_ros.report.film import PICTURES, choose, still
-from densereward_ros.report.markup import Markup
+from densereward_ros.report.metrics import Figure
 from densereward_ros.report.page import bounded_of, in_full, page
 from densereward_ros.report.timeline import Moment, Reward, Timeline, draw_timeline
 from densereward_ros.report.video import OverlayVideo
@@ -38,14 +38,14 @@ class Written:
 
 def write_report(
     results: Results, folder: Path, title: str, windows: Windows, video: bool = True,
-    metrics: Markup | None = None, progress: Callable[[str], None] = lambda name: None,
+    figures: Sequence[Figure] = (), progress: Callable[[str], None] = lambda name: None,
 ) -> Written:
     """Write folder/index.html, and for each episode NAME.png and NAME.mp4.
 
     windows: gives an episode's windows again, in order; it or its iterator raises RecordingError where the
-    recording is gone, and the episode is then shown without its images. progress: told the name of each
-    episode that is done. Every file appears when it is complete, the page last. Raises OSError, and
-    ModuleNotFoundError without matplotlib, or without PyAV where videos are made.
+    recording is gone, and the episode is then shown without its images. figures: the metrics of the run.
+    progress: told the name of each episode that is done. Every file appears when it is complete, the page
+    last. Raises OSError, and ModuleNotFoundError without matplotlib, or without PyAV where videos are made.
     """
     bounded, shown = bounded_of(results), len(in_full(results.episodes))
     most_bytes = min(BEST_PICTURE_BYTES, PICTURE_BYTES // max(1, shown * PICTURES))
@@ -58,7 +58,7 @@ def write_report(
         progress(episode.name)
         return found
 
-    text = page(title, results, pictures, metrics)
+    text = page(title, results, pictures, figures)
     file = folder / 'index.html'
     _in_one_step(file, lambda part: part.write_text(text, encoding='utf-8'))
     return Written(
