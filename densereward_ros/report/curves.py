@@ -13,6 +13,7 @@ from densereward_ros.types import Rule
 MOST_POINTS = 300  # of one curve; more cannot be told apart on a page
 WIDE, NARROW = 900, 300  # pixels: how wide the drawing is on a desk and on a telephone
 LEAST_S = 1.0  # of the time axis
+LARGEST = 1e300  # reward that has a place of its own on the axis: beyond, differences are infinite
 LETTER = 6.6  # pixels, of a word beside a mark
 Point = tuple[float, float]
 
@@ -32,7 +33,7 @@ class Scale:
 
     def y(self, value: float) -> float:
         """Percent of the height, from the top; a little is left free above and below."""
-        return 4 + 92 * (self.high - value) / (self.high - self.low)
+        return 4 + 92 * (self.high - min(max(value, self.low), self.high)) / (self.high - self.low)
 
 
 def scale_of(episode: ScoredEpisode, bounded: bool) -> Scale:
@@ -50,8 +51,9 @@ def value_range(episodes: Sequence[ScoredEpisode], bounded: bool) -> tuple[float
     values = [frame.reward for episode in episodes for frame in episode.frames if frame.reward is not None]
     if bounded or not values:
         return 0.0, 1.0
-    low, high = min(values), max(values)
-    room = 0.0 if high > low else max(1.0, abs(high)) / 2
+    low, high = (min(max(value, -LARGEST), LARGEST) for value in (min(values), max(values)))
+    size = max(1.0, abs(low), abs(high))
+    room = 0.0 if high - low > 1e-9 * size else size / 2
     return low - room, high + room
 
 

@@ -31,11 +31,14 @@ def duration_text(seconds: float) -> str:
 
 def marks(low: float, high: float, most: int) -> list[tuple[float, str]]:
     """Round values from low to high, at most so many, each with its text; low < high."""
-    step = 10 ** math.floor(math.log10((high - low) / most))
-    step = next(step * factor for factor in (1, 2, 5, 10, 20, 50)
-                if math.floor(high / (step * factor)) - math.ceil(low / (step * factor)) < most)
+    def between(step: float) -> range:
+        return range(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1)
+
+    power = 10.0 ** math.floor(math.log10((high - low) / most))
+    steps = (power * factor for factor in (1, 2, 5, 10, 20, 50, 100))
+    step = next(step for step in steps if len(between(step)) <= most)
     decimals = max(0, -math.floor(math.log10(step) + 1e-9))
-    values = [step * i for i in range(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1)]
+    values = [step * i for i in between(step)]
     if max(abs(low), abs(high)) >= 1e5 or step < 1e-4:
         return [(value, f'{value:.3g}'.replace('-', '−')) for value in values]
     return [(value, f'{value:.{decimals}f}'.replace('-', '−')) for value in values]

@@ -16,6 +16,7 @@ from densereward_ros.text import one_line
 
 MOST_EPISODES = 500  # in full; of a longer run those with something to tell, and the list of all
 MOST_ROWS = 20_000  # of all tables of verdicts together
+MOST_VALUES = 30  # of one entry of run.json
 UNFOLDED = 6  # so many episodes are open at first; more would be a wall
 # Nothing may be fetched, run or sent: not even a recording's name could make it so.
 POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
@@ -155,11 +156,11 @@ def _provenance(run: dict[str, Any]) -> Markup:
 def _value(value: object) -> Markup:
     if isinstance(value, bool):
         return join('yes' if value else 'no')
-    if isinstance(value, dict):
-        return join(*(tag('div', f'{key}: ', tag('code', one_line(str(each), 300)))
-                      for key, each in value.items()))
-    if isinstance(value, (list, tuple)):
-        shown = value[:50]
-        rest = tag('div', f'and {len(value) - len(shown)} more') if len(value) > len(shown) else None
-        return join(*(tag('div', tag('code', one_line(str(each), 300))) for each in shown), rest)
-    return tag('code', one_line(str(value), 300))
+    if not isinstance(value, (dict, list, tuple)):
+        return tag('code', one_line(str(value), 300))
+    pairs = list(value.items()) if isinstance(value, dict) else [('', each) for each in value]
+    shown = [
+        tag('div', f'{name}: ' if name else None, tag('code', one_line(str(each), 300)))
+        for name, each in pairs[:MOST_VALUES]]
+    rest = tag('div', f'and {len(pairs) - len(shown)} more in run.json') if len(pairs) > len(shown) else None
+    return join(*shown, rest) if pairs else join(NOTHING)

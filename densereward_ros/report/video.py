@@ -21,7 +21,7 @@ TICKS = 1000  # a second
 STEP = 200  # ticks that the first picture after a jump back of the clock comes later than the one before it
 LAST = 1000  # ticks for which the last picture stays
 ENCODERS = ('libx264', 'mpeg4')  # the second where a build of FFmpeg lacks the first
-OPTIONS = {'libx264': {'crf': '23', 'preset': 'veryfast'}, 'mpeg4': {'qmin': '3', 'qmax': '6'}}
+OPTIONS = {'libx264': {'crf': '23', 'preset': 'veryfast', 'bf': '0'}, 'mpeg4': {'qmin': '3', 'qmax': '6'}}
 
 
 class OverlayVideo:
