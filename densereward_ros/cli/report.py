@@ -67,13 +67,24 @@ def _windows(results: Results) -> Windows:
     from densereward_ros.recordings.base import RecordingError
     from densereward_ros.recordings.windows import windows_of
 
-    options = results.run['options']
-    episodes, failed = open_inputs(**results.run['inputs'])
-    opened, reasons = {episode.name: episode for episode in episodes}, dict(failed)
+    why = {}
+    try:
+        options = results.run['options']
+        interval, age = options['frame_interval'], options['max_frame_age']
+        episodes, failed = open_inputs(**results.run['inputs'])
+        # A recording is named as it was given, and found from wherever the report is made.
+        why = {Path(source).name: reason for source, reason in failed}
+        otherwise = 'not found again'
+    except RecordingError as error:
+        episodes, otherwise = [], str(error)
+    except (KeyError, TypeError) as error:
+        episodes, otherwise = [], f'run.json does not say how to open it again ({error!r})'
+    opened = {episode.name: episode for episode in episodes}
 
     def windows(scored: ScoredEpisode) -> Iterator[Window]:
         if scored.name not in opened:
-            raise RecordingError(reasons.get(scored.source, f'{scored.source}: not found again'))
-        return windows_of(opened[scored.name], options['frame_interval'], options['max_frame_age'])
+            raise RecordingError(why.get(Path(scored.source).name, f'{scored.source}: {otherwise}'))
+        for one in windows_of(opened[scored.name], interval, age):
+            yield one.window
 
     return windows

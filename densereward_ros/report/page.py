@@ -71,14 +71,14 @@ def bounded_of(results: Results) -> bool:
                if frame.reward is not None)
 
 
-def in_full(episodes: Sequence[ScoredEpisode], most: int = MOST_EPISODES) -> list[int]:
+def in_full(episodes: Sequence[ScoredEpisode]) -> list[int]:
     """Which episodes are shown in full, ascending: all, or of too many those with something to tell first."""
     def dull(i: int) -> bool:
         episode = episodes[i]
         return not (episode.events or episode.labels.success is False
                     or any(frame.reward is None for frame in episode.frames))
 
-    return sorted(sorted(range(len(episodes)), key=dull)[:most])
+    return sorted(sorted(range(len(episodes)), key=dull)[:MOST_EPISODES])
 
 
 def _lead(results: Results) -> Markup:

@@ -21,7 +21,7 @@ from densereward_ros.report.curves import (
     value_range,
 )
 from densereward_ros.types import Reason, Rule
-from made_results import episode, frames, rising
+from made_scores import episode, frames, rising
 
 
 def paths(markup: str, kind: str) -> str:

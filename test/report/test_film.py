@@ -13,7 +13,7 @@ from densereward_ros.recordings.episode import LabelledFailure, Labels
 from densereward_ros.report import film
 from densereward_ros.report.film import choose, still
 from densereward_ros.types import FAILURES, Reason
-from made_results import episode, rising
+from made_scores import episode, rising
 
 
 def noise(height: int, width: int) -> np.ndarray:

@@ -13,10 +13,11 @@ import pytest
 from browser import NAMES, Browser, find_browser
 from densereward_ros.recordings.base import RecordingError
 from densereward_ros.recordings.episode import LabelledFailure, Labels
+from densereward_ros.report import writing
 from densereward_ros.report.writing import write_report
 from densereward_ros.results.rows import Results
 from densereward_ros.types import FAILURES, Frame, Reason, Rule, Window
-from made_results import episode, rising
+from made_scores import episode, rising
 
 SCRIPT = '<script>alert("x")</script> & \'quotes\' "and more"'
 RUN = {
@@ -67,9 +68,11 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     cases = {
         'hard': Results(EPISODES, RUN, FAILED), 'unbounded': Results(UNBOUNDED, {**RUN, 'bounded': False}),
         'empty': Results(())}
-    return {
-        name: write_report(results, folder / name, f'{name} <b>', windows, video=False).page
-        for name, results in cases.items()}
+    with pytest.MonkeyPatch.context() as patch:  # the pictures beside the page take the most time
+        patch.setattr(writing, 'draw_timeline', lambda timeline, file: file.write_bytes(b'picture'))
+        return {
+            name: write_report(results, folder / name, f'{name} <b>', windows, video=False).page
+            for name, results in cases.items()}
 
 
 @pytest.fixture(scope='module')

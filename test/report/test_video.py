@@ -13,7 +13,7 @@ from densereward_ros.report import video
 from densereward_ros.report.timeline import FAILURE, SUCCESS
 from densereward_ros.report.video import OverlayVideo
 from densereward_ros.types import Frame, ImageError, Reason, Rule, Window
-from made_results import episode, rising
+from made_scores import episode, rising
 
 
 def window(scored, i: int, size=(96, 128)) -> Window:

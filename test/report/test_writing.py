@@ -19,7 +19,7 @@ from densereward_ros.report.page import bounded_of, in_full, page
 from densereward_ros.report.writing import write_report
 from densereward_ros.results.rows import Results
 from densereward_ros.types import FAILURES, Frame, ImageError, Reason, Window
-from made_results import episode, rising
+from made_scores import episode, rising
 
 TWO = Results((episode('run/1', rising(12), {6: Reason.MISS}), episode('run/2', [None, *rising(9)])))
 
@@ -139,13 +139,18 @@ def test_long_tables_are_thinned_and_say_so():
     assert 'Verdicts, 1000 rows' in whole
 
 
-def test_of_very_many_episodes_the_telling_ones_are_shown():
+def test_of_very_many_episodes_the_telling_ones_are_shown(monkeypatch):
     """Those with an event, a malformed reply or a label of failure, and then the first of the others."""
     episodes = [episode('fine', rising(3))] * 6
     episodes[3] = episode('event', rising(3), {1: Reason.FALL})
     episodes[5] = episode('malformed', [None])
-    assert in_full(episodes, 4) == [0, 1, 3, 5]
     assert in_full(episodes) == [0, 1, 2, 3, 4, 5]
+    monkeypatch.setattr(page_module, 'MOST_EPISODES', 4)
+    assert in_full(episodes) == [0, 1, 3, 5]
+    shown = page('out', Results(tuple(episodes)), lambda _: Pictures())
+    assert re.findall('class="episode" id="(e[0-9]*)"', shown) == ['e1', 'e2', 'e4', 'e6']
+    assert re.findall('href="#(e[0-9]*)"', shown) == ['e1', 'e2', 'e4', 'e6']
+    assert '4 of 6 episodes are shown in full' in shown
 
 
 @pytest.mark.parametrize(('run', 'rewards', 'bounded'), [
