@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 RELEASED_MODEL = 'densereward/densereward-3frame-thinking'
 MIN_NEW_TOKENS = 32  # the model card's own lower limit: reason and reward must both fit
 DTYPES = ('auto', 'bfloat16', 'float16', 'float32')
-ENGINES = ('fast', 'reference')
+ENGINES = ('fast', 'reference', 'score_head')
 QUANTIZATIONS = ('none', 'int8', 'int4')
 MIN_PIXELS = 4096  # a smaller budget than 64x64 shows a model nothing
 
@@ -42,7 +42,8 @@ class ModelOptions:
     the hub; of no effect for a folder.
     device: 'auto' (a GPU where there is one), 'cpu', 'cuda' or 'cuda:N'. dtype: 'auto' (bfloat16
     on a GPU, float32 on the CPU), 'bfloat16', 'float16' or 'float32'. max_new_tokens: 32 or more.
-    engine: 'fast', or 'reference' for the model card's own procedure, step by step.
+    engine: 'fast', or 'reference' for the model card's own procedure, step by step; 'score_head' for a
+    checkpoint that scores in place of replying.
     constrain: whether the fast engine keeps replies to the format; the reference never does.
     max_pixels: of a frame, larger ones are made smaller; 0 leaves it to the model's own processing
     and to what fits into memory. quantization: of the language model's weights, 'none', 'int8' or
@@ -68,6 +69,9 @@ class RewardModel(Protocol):
 
     name: str
     """What RewardStamped.model says."""
+
+    bounded: bool
+    """Whether rewards lie in [0, 1], as of its verdicts."""
 
     corrected: int
     """Replies so far that the engine had to correct to keep them to the format."""

@@ -19,6 +19,7 @@ _MODEL_TYPE = 'qwen3_vl'
 _ARCHITECTURE = 'Qwen3VLForConditionalGeneration'
 _WEIGHTS = 'model.safetensors'
 _INDEX = 'model.safetensors.index.json'
+SCORE_WEIGHT = 'score.weight'
 _MAX_HEADER = 100_000_000  # the safetensors format's own limit, in bytes
 
 
@@ -27,13 +28,14 @@ class Checkpoint:
     """A checkpoint that is complete and of the right kind, as far as its files tell.
 
     name: what RewardStamped.model says. parameters: number of weights. weight_bytes: their size
-    on disk.
+    on disk. score_file: name of the file that holds the weight of a score head, '' where there is none.
     """
 
     name: str
     folder: Path
     parameters: int
     weight_bytes: int
+    score_file: str = ''
 
 
 def find(model: str, revision: str, progress: Callable[[str], None]) -> Checkpoint:
@@ -96,14 +98,15 @@ def check(folder: Path, name: str) -> Checkpoint:
         folder=folder,
         parameters=sum(parameters for parameters, _ in sizes),
         weight_bytes=sum(size for _, size in sizes),
+        score_file=score_file(folder),
     )
 
 
 def missing_files(folder: Path) -> list[str]:
-    """Names of the files that a checkpoint needs and this folder lacks."""
+    """Names of the files that a checkpoint needs and this folder lacks. A score head needs no prompt."""
     needed = {
         'config.json': ('config.json',),
-        SYSTEM_PROMPT_FILE: (SYSTEM_PROMPT_FILE,),
+        **({} if score_file(folder) else {SYSTEM_PROMPT_FILE: (SYSTEM_PROMPT_FILE,)}),
         'tokenizer.json': ('tokenizer.json', 'vocab.json'),
         'preprocessor_config.json': ('preprocessor_config.json', 'processor_config.json'),
     }
@@ -118,17 +121,31 @@ def missing_files(folder: Path) -> list[str]:
 
 def weight_files(folder: Path) -> list[str]:
     """Names of the safetensors files that make up the weights, whether or not they are there."""
+    weight_map = _weight_map(folder)
+    return [_WEIGHTS] if weight_map is None else sorted(set(weight_map.values()))
+
+
+def score_file(folder: Path) -> str:
+    """Name of the safetensors file with the weight of a score head; '' for a model without one."""
+    weight_map = _weight_map(folder)
+    if weight_map is not None:
+        return weight_map.get(SCORE_WEIGHT, '')
+    single = folder / _WEIGHTS
+    return _WEIGHTS if single.is_file() and SCORE_WEIGHT in _read_header(single)[0] else ''
+
+
+def _weight_map(folder: Path) -> dict[str, str] | None:
+    """The file of each weight, by the index; None where all are in one file, or there is no index."""
     index = folder / _INDEX
     if (folder / _WEIGHTS).is_file() or not index.is_file():
-        return [_WEIGHTS]
+        return None
     weight_map = _read_json(index).get('weight_map')
     if not isinstance(weight_map, dict) or not weight_map:
         raise ModelError(f'{index} names no weights (a weight_map is needed)')
-    shards = sorted(set(map(str, weight_map.values())))
-    for shard in shards:
+    for shard in map(str, weight_map.values()):
         if Path(shard).name != shard or not shard.endswith('.safetensors'):
             raise ModelError(f"{index} names '{shard}' (only .safetensors files beside it are read)")
-    return shards
+    return weight_map
 
 
 def _check_config(config: dict, name: str) -> None:
@@ -149,6 +166,20 @@ def _has_chat_template(folder: Path) -> bool:
 
 def _read_sizes(path: Path) -> tuple[int, int]:
     """Number of parameters and bytes in a safetensors file, read from its header alone."""
+    header, start = _read_header(path)
+    size = path.stat().st_size
+    try:
+        parameters = sum(math.prod(tensor['shape']) for tensor in header.values())
+        stored = max((tensor['data_offsets'][1] for tensor in header.values()), default=0)
+    except (KeyError, TypeError, IndexError) as error:
+        raise ModelError(f'{path} has a broken safetensors header: {error}') from error
+    if size != start + stored:
+        raise ModelError(f'{path} is cut short: {size} of {start + stored} bytes (fetch it again)')
+    return parameters, stored
+
+
+def _read_header(path: Path) -> tuple[dict, int]:
+    """What a safetensors file says of each of its tensors, and where their bytes begin."""
     size = path.stat().st_size
     with path.open('rb') as file:
         start = file.read(8)
@@ -159,14 +190,10 @@ def _read_sizes(path: Path) -> tuple[int, int]:
             raise ModelError(f'{path} is not a safetensors file, or is cut short ({size} bytes)')
         try:
             header = json.loads(file.read(length))
-            tensors = [tensor for key, tensor in header.items() if key != '__metadata__']
-            parameters = sum(math.prod(tensor['shape']) for tensor in tensors)
-            stored = max((tensor['data_offsets'][1] for tensor in tensors), default=0)
-        except (ValueError, AttributeError, KeyError, TypeError, IndexError) as error:
+            tensors = {key: tensor for key, tensor in header.items() if key != '__metadata__'}
+        except (ValueError, AttributeError) as error:
             raise ModelError(f'{path} has a broken safetensors header: {error}') from error
-    if size != 8 + length + stored:
-        raise ModelError(f'{path} is cut short: {size} of {8 + length + stored} bytes (fetch it again)')
-    return parameters, stored
+    return tensors, 8 + length
 
 
 def _read_json(path: Path) -> dict:

@@ -12,7 +12,12 @@ from densereward_ros.models import checkpoint as checkpoints
 from densereward_ros.models import memory
 from densereward_ros.models.base import ModelError, ModelOptions, first_line
 from densereward_ros.models.placement import choose_device, choose_dtype
-from densereward_ros.models.prompt import RELEASED_SHA256, read_system_prompt, system_prompt_sha256
+from densereward_ros.models.prompt import (
+    RELEASED_SHA256,
+    SYSTEM_PROMPT_FILE,
+    read_system_prompt,
+    system_prompt_sha256,
+)
 from densereward_ros.models.quantization import bytes_of_weights, quantize, require_torchao
 from densereward_ros.models.sizes import human_bytes
 
@@ -29,8 +34,8 @@ _SHOWN = 3
 class LoadedModel:
     """All that a reply needs.
 
-    network: Qwen3VLForConditionalGeneration. processor: Qwen3VLProcessor. max_pixels: larger frames
-    are made smaller; None leaves it to the processor.
+    network: Qwen3VLForConditionalGeneration. processor: Qwen3VLProcessor. system_prompt: '' for none.
+    max_pixels: larger frames are made smaller; None leaves it to the processor.
     """
 
     name: str
@@ -50,9 +55,12 @@ def load(checkpoint: Checkpoint, options: ModelOptions, progress: Callable[[str]
     """Load a checkpoint onto one device.
 
     progress receives single lines; warnings begin with 'warning: '. Raises ModelError, also where
-    transformers would only warn: weights that are missing, do not fit, or have no place.
+    transformers would only warn: weights that are missing, do not fit, or have no place. For the engine
+    'score_head' no head is loaded that writes words, and a system prompt is the checkpoint's own affair.
     """
-    system_prompt = read_system_prompt(checkpoint.folder)
+    scores = options.engine == 'score_head'
+    promptless = scores and not (checkpoint.folder / SYSTEM_PROMPT_FILE).exists()
+    system_prompt = '' if promptless else read_system_prompt(checkpoint.folder)
     place = choose_device(options.device, checkpoint)
     number_format = choose_dtype(options.dtype, place, options.quantization)
     if options.quantization != 'none':
@@ -64,11 +72,16 @@ def load(checkpoint: Checkpoint, options: ModelOptions, progress: Callable[[str]
     memory.check_memory(place, needed, checkpoint, options.gpu_memory, what)
     progress(f'loading {checkpoint.name} ({human_bytes(checkpoint.weight_bytes)}) onto {place}')
     network, report = _load_network(checkpoint, place, number_format, options)
+    if scores:
+        report['missing_keys'] = set(report['missing_keys']) - {'lm_head.weight'}
     _check_report(report, checkpoint.name, progress)
-    if network.config.tie_word_embeddings:
+    if scores:
+        network.lm_head = None
+    elif network.config.tie_word_embeddings:
         _check_tied_head(checkpoint)
     processor = _load_processor(checkpoint)
-    _check_system_prompt(checkpoint.name, system_prompt, progress)
+    if not scores:
+        _check_system_prompt(checkpoint.name, system_prompt, progress)
     _check_patch_embedding(network, progress)
     max_pixels = _max_pixels(network, processor, options, progress)
     return LoadedModel(checkpoint.name, network, processor, system_prompt, max_pixels)
@@ -121,6 +134,7 @@ def _load_network(
             network, report = Qwen3VLForConditionalGeneration.from_pretrained(
                 checkpoint.folder,
                 dtype=dtype,
+                attn_implementation='sdpa',  # with no mask it is causal, which 'eager' is not
                 use_safetensors=True,
                 trust_remote_code=False,
                 local_files_only=True,
@@ -174,7 +188,8 @@ def _check_report(report: dict, name: str, progress: Callable[[str], None]) -> N
         raise ModelError(
             f'{name} has {len(mismatched)} weight(s) of another shape than its config: {_some(mismatched)}'
         )
-    unexpected = sorted(report['unexpected_keys'])
+    # Of a score head, whoever opens the model knows what to say.
+    unexpected = sorted(set(report['unexpected_keys']) - {checkpoints.SCORE_WEIGHT})
     own = [key for key in unexpected if key.startswith(_OWN_PREFIXES)]
     if own:
         raise ModelError(f'{name} has {len(own)} weight(s) that its config has no place for: {_some(own)}')

@@ -29,6 +29,8 @@ def grey_window() -> Window:
 class LocalModel:
     """A RewardModel around a LoadedModel; subclasses say how it scores."""
 
+    bounded = True
+
     def __init__(self, loaded: LoadedModel) -> None:
         self.name = loaded.name
         self._loaded: LoadedModel | None = loaded

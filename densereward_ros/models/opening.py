@@ -44,10 +44,14 @@ def open_model(options: ModelOptions, progress: Callable[[str], None] = _ignore)
 
     found = checkpoint.find(options.model, options.revision, progress)
     _import_dependencies()
-    from densereward_ros.models import loading, memory
+    from densereward_ros.models import loading, memory, score_head
 
+    head = score_head.head_for(options.engine, found, progress)  # before gigabytes of other weights
     loaded = loading.load(found, options, progress)
-    model = _engine(loaded, options, progress)
+    if head is None:
+        model = _engine(loaded, options, progress)
+    else:
+        model = score_head.ScoreHeadModel(loaded, head)
     progress(f'warming up {model.name}')
     model.warm_up()
     progress(f'{model.name} is ready: {memory.peak(loaded.network.device, options.gpu_memory)}')

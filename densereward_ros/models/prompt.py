@@ -82,12 +82,13 @@ def check_special_tokens(task: str, special_tokens: Iterable[str]) -> None:
 def build_messages(
     system_prompt: str, images: Sequence[Any], task: str, max_pixels: int | None = None
 ) -> list[dict]:
-    """The chat of the model card: the system prompt, then the images, oldest first, and the task."""
+    """The chat of the model card: the system prompt, then the images, oldest first, and the task.
+
+    With system_prompt '' it begins with the images.
+    """
     pictures = [picture(image, max_pixels) for image in images]
-    return [
-        {'role': 'system', 'content': system_prompt},
-        {'role': 'user', 'content': [*pictures, {'type': 'text', 'text': task}]},
-    ]
+    user = {'role': 'user', 'content': [*pictures, {'type': 'text', 'text': task}]}
+    return [{'role': 'system', 'content': system_prompt}, user] if system_prompt else [user]
 
 
 def picture(image: Any, max_pixels: int | None = None) -> dict:

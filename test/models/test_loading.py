@@ -142,11 +142,11 @@ def test_weights_without_a_place_are_an_error_inside_the_network(folder):
 
 
 def test_other_unexpected_weights_are_a_warning(folder):
-    """A head for scores beside the language model does not change the reply."""
-    change_weights(folder, lambda tensors: tensors.update({'score.weight': torch.zeros(1, 128)}))
+    """A head for values beside the language model does not change the reply."""
+    change_weights(folder, lambda tensors: tensors.update({'v_head.weight': torch.zeros(1, 128)}))
     lines = []
     load(folder, lines.append)
-    assert 'warning: mine has 1 weight(s) that a reply does not use: score.weight' in lines
+    assert 'warning: mine has 1 weight(s) that a reply does not use: v_head.weight' in lines
 
 
 def test_an_impossible_config_is_one_line(folder):

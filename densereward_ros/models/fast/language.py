@@ -20,7 +20,8 @@ class LanguagePass:
     which no CUDA graph can hold; here the vision tower's deepstack features come as whole tensors.
     """
 
-    def __init__(self, network: Any, keyvalues: KeyValues) -> None:
+    def __init__(self, network: Any, keyvalues: KeyValues | None) -> None:
+        """keyvalues: None keeps none."""
         self._language = network.model.language_model
         self._cache = {cache_argument(self._language): keyvalues}
 
@@ -36,13 +37,13 @@ class LanguagePass:
         self,
         embeddings: torch.Tensor,
         rotary: tuple[torch.Tensor, torch.Tensor],
-        bias: torch.Tensor,
+        bias: torch.Tensor | None,
         deepstack: Sequence[torch.Tensor],
     ) -> torch.Tensor:
         """The last hidden states, (rows, tokens, hidden).
 
-        bias: added to attention scores, (rows, 1, tokens, slots). deepstack: added to what the first
-        layers give, each of the embeddings' shape.
+        bias: added to attention scores, (rows, 1, tokens, slots); None for each token to attend to itself
+        and all before it. deepstack: added to what the first layers give, each of the embeddings' shape.
         """
         hidden = embeddings
         for number, layer in enumerate(self._language.layers):
