@@ -68,8 +68,9 @@ PARAMETERS = (
         choices=('auto', 'bfloat16', 'float16', 'float32')),
     ParameterSpec(
         'engine', 'fast',
-        "How replies are made: fast, or reference for the model card's own procedure, several times slower.",
-        choices=('fast', 'reference')),
+        "How verdicts are made: fast, or reference for the model card's own procedure, several times slower; "
+        'score_head for a checkpoint that scores in place of replying.',
+        choices=('fast', 'reference', 'score_head')),
     ParameterSpec(
         'constrain', True,
         'Whether the fast engine keeps replies to the format; with false a malformed one gives no reward.'),
@@ -121,7 +122,8 @@ PARAMETERS = (
         live=True, minimum=0.0, maximum=1.0),
     _event_spec(
         'reward_drop',
-        'A reward this far below its recent peak is an event too, without a word; 0.0 means never.'),
+        'A reward this far below its recent peak is an event too, without a word; 0.0 means never. A model '
+        'that names no failures, as with engine score_head, has no other events.'),
     _event_spec('drop_window', 'How long a peak is recent, in seconds.'),
     _event_spec('clearing', 'Verdicts in a row without the failure that end it.'),
     _event_spec('cooldown', 'After an event, seconds without another one of the same camera and reason.'),

@@ -168,6 +168,10 @@ class RewardNode(LifecycleNodeMixin, Node):
         self.get_logger().info(f'configured: {model.name} watches {", ".join(settings.image_topics)}')
         if self._thresholds is not None:
             self._tell_thresholds(model.name)
+        if not (model.bounded or settings.detector.reward_drop):
+            self.get_logger().warning(
+                f'{model.name} scores without words, and reward_drop is 0.0: there are no failure events '
+                'until it is set, or thresholds of densereward calibrate are')
 
     @transition
     def on_activate(self, state: LifecycleState) -> None:

@@ -54,6 +54,7 @@ class ScriptedModel:
     """
 
     name = 'scripted'
+    bounded = True
     corrected = 0
 
     def __init__(

@@ -64,8 +64,9 @@ def test_a_reward_message_says_everything_of_a_verdict():
 
 def test_what_a_model_does_not_say_is_nan_and_an_unbounded_reward_is_marked():
     """A score head gives any number and no probabilities; a controller must be able to tell."""
-    message = reward_message(window(), Verdict(-7.5, Reason.CORRECT, bounded=False), 0.0, 'score head')
+    message = reward_message(window(), Verdict(-7.5, Reason.NONE, bounded=False), 0.0, 'score head')
     assert message.reward == -7.5
+    assert message.reason == msg.RewardStamped.REASON_NONE == 0
     assert message.bounded is False
     assert len(message.reason_probabilities) == 6
     assert all(math.isnan(p) for p in message.reason_probabilities)
