@@ -14,16 +14,18 @@ from densereward_ros.cli import (
     evaluate,
     evaluate_demo,
     evaluate_events,
+    rank,
     report,
     score,
     train_demo,
 )
+from densereward_ros.cli import calibrate, compare, download, evaluate_demo, evaluate_events, rank, train_demo
 from densereward_ros.events.conformal import CalibrationError
 from densereward_ros.models.base import ModelError
 from densereward_ros.recordings.base import RecordingError
 
 _VERBS = (
-    download, score, report, evaluate, calibrate, compare, train_demo, evaluate_demo, evaluate_events)
+    download, score, report, evaluate, rank, calibrate, compare, train_demo, evaluate_demo, evaluate_events)
 _INTERRUPTED = 130  # what a shell reports for a command that Ctrl-C ended
 
 

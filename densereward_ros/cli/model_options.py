@@ -1,0 +1,105 @@
+"""Which model a verb opens, and how: the options that several verbs share."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from densereward_ros import __version__
+from densereward_ros.models.base import (
+    DTYPES,
+    ENGINES,
+    QUANTIZATIONS,
+    RELEASED_MODEL,
+    ModelError,
+    ModelOptions,
+)
+from densereward_ros.recordings.base import RecordingError
+
+
+def add_model_arguments(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
+    """Register --model, --engine and the like, with the meaning and defaults of the node's parameters."""
+    parser.add_argument(
+        '--model', default=RELEASED_MODEL,
+        help='a Hugging Face id, a checkpoint folder, or tabletop (default: %(default)s)')
+    parser.add_argument('--revision', default='main', help='of a model on the hub (default: %(default)s)')
+    parser.add_argument(
+        '--engine', choices=ENGINES, default='fast',
+        help='score_head for a checkpoint that scores in place of replying (default: %(default)s)')
+    parser.add_argument('--device', default='auto', help='auto, cpu, cuda or cuda:N (default: %(default)s)')
+    parser.add_argument('--dtype', choices=DTYPES, default='auto', help='(default: %(default)s)')
+    parser.add_argument(
+        '--quantization', choices=QUANTIZATIONS, default='none', help='(default: %(default)s)')
+    parser.add_argument(
+        '--max-pixels', type=int, default=0, metavar='N',
+        help="of a frame; 0 leaves it to the model's own processing (default: %(default)s)")
+    parser.add_argument(
+        '--frame-interval', type=float, default=0.2, metavar='SECONDS',
+        help='between the frames of a window (default: %(default)s)')
+
+
+def model_options(arguments: argparse.Namespace) -> ModelOptions:
+    """The options that the arguments give. Raises ModelError."""
+    if not 0 <= arguments.frame_interval < float('inf'):
+        raise ModelError(f'frame-interval is {arguments.frame_interval} (0 or more seconds are allowed)')
+    return ModelOptions(
+        model=arguments.model, revision=arguments.revision, engine=arguments.engine, device=arguments.device,
+        dtype=arguments.dtype, quantization=arguments.quantization, max_pixels=arguments.max_pixels)
+
+
+def provenance(arguments: argparse.Namespace) -> dict[str, Any]:
+    """What it takes to get the same numbers again: the model, the options, this package's version.
+
+    A model on the hub has its revision, a local one the SHA-256 of each of its files.
+    """
+    from densereward_ros.models import checkpoint
+
+    local = arguments.model == checkpoint.TABLETOP or Path(arguments.model).expanduser().is_dir()
+    if local:
+        folder = checkpoint.find(arguments.model, arguments.revision, lambda line: None).folder
+        files = {'model_files': {path.name: _sha256(path) for path in sorted(folder.iterdir())
+                                 if path.is_file()}}
+    return {
+        'model': arguments.model,
+        **(files if local else {'revision': arguments.revision}),
+        'options': {name: getattr(arguments, name) for name in (
+            'engine', 'device', 'dtype', 'quantization', 'max_pixels', 'frame_interval')},
+        'version': __version__,
+    }
+
+
+def allowed_task(text: str) -> str:
+    """A task as every model takes it. Raises ModelError."""
+    from densereward_ros.models.prompt import clean_task
+
+    try:
+        task = clean_task(text)
+    except ValueError as error:
+        raise ModelError(str(error)) from None
+    if not task:
+        raise ModelError('the task is empty (say in words what the robot is doing)')
+    return task
+
+
+def write_json(file: Path, content: dict[str, Any]) -> None:
+    """Write a JSON file in one step, and say so. Raises RecordingError."""
+    part = file.with_name(f'.{file.name}.part')
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        part.write_text(json.dumps(content, indent=2, ensure_ascii=False) + '\n', encoding='utf-8')
+        os.replace(part, file)
+    except OSError as error:
+        raise RecordingError(f'{file}: cannot be written ({error.strerror})') from None
+    print(f'wrote {file}')
+
+
+def _sha256(path: Path) -> str:
+    digest = hashlib.sha256()
+    with path.open('rb') as file:
+        while block := file.read(2**20):
+            digest.update(block)
+    return digest.hexdigest()
