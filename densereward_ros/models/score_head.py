@@ -111,11 +111,22 @@ class ScoreHeadModel(LocalModel):
 
     def scores(self, windows: Sequence[Window]) -> list[float]:
         """One number for each window, not finite where the model computed none. Raises as score does."""
-        scores: list[float] = []
-        for start in range(0, len(windows), BATCH):
-            with self._running():
-                scores += self._scores(windows[start : start + BATCH])
+        if not windows:
+            return []
+        with self._running():
+            scores = self._head(self._states(windows))[:, 0].tolist()
+            self._check_running()
+        if not all(map(math.isfinite, scores)):
+            self._features.clear()  # they may be the reason, and would stay it
         return scores
+
+    def states(self, windows: Sequence[Window]) -> torch.Tensor:
+        """What a head is fitted to: the last hidden states, float32 (windows, hidden size), at least one.
+
+        Raises as score does.
+        """
+        with self._running():
+            return self._states(windows)
 
     def prepare(self, windows: Sequence[Window]) -> None:
         """See RewardModel.prepare: nothing is left to do, since frames keep their features anyway."""
@@ -123,21 +134,23 @@ class ScoreHeadModel(LocalModel):
     def _release(self) -> None:
         del self._head, self._features, self._language, self._prompts
 
-    def _scores(self, windows: Sequence[Window]) -> list[float]:
+    def _states(self, windows: Sequence[Window]) -> torch.Tensor:
+        import torch
+
         for window in windows:
             if len(window.frames) != FRAMES_PER_WINDOW:
                 raise ValueError(f'a window has {len(window.frames)} frames ({FRAMES_PER_WINDOW} are needed)')
-        features = self._features.of(frame for window in windows for frame in window.frames)
-        self._check_running()
-        hidden, attention_mask = self._read([
-            self._prompts.read(window.task, [features[frame] for frame in window.frames])
-            for window in windows
-        ])
-        scores = self._head(last_hidden(hidden, attention_mask).float())[:, 0].tolist()
-        self._check_running()
-        if not all(map(math.isfinite, scores)):
-            self._features.clear()  # they may be the reason, and would stay it
-        return scores
+        states = []
+        for start in range(0, len(windows), BATCH):
+            batch = windows[start : start + BATCH]
+            self._check_running()
+            features = self._features.of(frame for window in batch for frame in window.frames)
+            self._check_running()
+            states.append(last_hidden(*self._read([
+                self._prompts.read(window.task, [features[frame] for frame in window.frames])
+                for window in batch
+            ])))
+        return torch.cat(states).float()
 
     def _read(self, prompts: Sequence[Prompt]) -> tuple[torch.Tensor, torch.Tensor]:
         """The last hidden states of prompts, (rows, tokens, width), and the attention mask.

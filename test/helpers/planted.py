@@ -11,7 +11,6 @@ from safetensors.torch import load_file, save_file
 
 from densereward_ros.models.base import ModelOptions
 from densereward_ros.models.opening import open_model
-from densereward_ros.models.score_head import last_hidden
 from densereward_ros.types import Window
 
 
@@ -36,14 +35,9 @@ def plant_scores(checkpoint: Path, folder: Path, windows: list[Window], scores: 
     """A copy of a checkpoint in `folder`, with a head solved for that gives these windows these scores."""
     plant(checkpoint, folder, torch.zeros(1, 128))
     model = open_model(ModelOptions(model=str(folder), device='cpu', engine='score_head'))
-    states = []
-    with torch.no_grad():
-        for window in windows:
-            features = model._features.of(window.frames)
-            prompt = model._prompts.read(window.task, [features[frame] for frame in window.frames])
-            states.append(last_hidden(*model._read([prompt])))
+    states = model.states(windows).double().numpy()
     model.close()
-    weight = np.linalg.lstsq(torch.cat(states).double().numpy(), np.array(scores), rcond=None)[0]
+    weight = np.linalg.lstsq(states, np.array(scores), rcond=None)[0]
     tensors = load_file(folder / 'model.safetensors')
     tensors['score.weight'] = torch.tensor(weight[None], dtype=torch.float)
     save_file(tensors, folder / 'model.safetensors', metadata={'format': 'pt'})
