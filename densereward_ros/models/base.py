@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 RELEASED_MODEL = 'densereward/densereward-3frame-thinking'
 MIN_NEW_TOKENS = 32  # the model card's own lower limit: reason and reward must both fit
 DTYPES = ('auto', 'bfloat16', 'float16', 'float32')
-ENGINES = ('fast', 'reference', 'score_head')
+ENGINES = ('fast', 'reference', 'score_head', 'server')
+IMAGE_FORMATS = ('png', 'jpeg')
 QUANTIZATIONS = ('none', 'int8', 'int4')
 MIN_PIXELS = 4096  # a smaller budget than 64x64 shows a model nothing
 
@@ -26,6 +27,14 @@ class ModelError(RuntimeError):
 
 class OutOfMemory(ModelError):
     """No memory was left for a batch of this size. The model freed what it could; a smaller one may fit."""
+
+
+class Unanswered(ModelError):
+    """A server answered some windows only. outcomes: as of score(), with None where there is no answer."""
+
+    def __init__(self, text: str, outcomes: list[Verdict | MalformedReply | None]) -> None:
+        super().__init__(text)
+        self.outcomes = outcomes
 
 
 class Interrupted(Exception):
@@ -49,6 +58,11 @@ class ModelOptions:
     and to what fits into memory. quantization: of the language model's weights, 'none', 'int8' or
     'int4' (torchao). gpu_memory: GB of the GPU's memory that this process may use; 0.0 for all.
     cuda_graphs: replay recorded passes of the language model on a GPU; of no effect on a CPU.
+
+    engine 'server' asks an OpenAI-compatible server at server_url, which knows the model by the name
+    `model`; its system prompt is that of server_checkpoint: a folder, a hub id or 'tabletop'; '' for `model`.
+    server_timeout: seconds that one score() may take, retries included. image_format: how frames travel,
+    'png' or 'jpeg' of jpeg_quality, 1 to 100. The key is the environment's DENSEREWARD_SERVER_KEY.
     """
 
     model: str = RELEASED_MODEL
@@ -62,6 +76,11 @@ class ModelOptions:
     quantization: str = 'none'
     gpu_memory: float = 0.0
     cuda_graphs: bool = False
+    server_url: str = ''
+    server_timeout: float = 2.0
+    server_checkpoint: str = ''
+    image_format: str = 'png'
+    jpeg_quality: int = 90
 
 
 class RewardModel(Protocol):
@@ -81,7 +100,8 @@ class RewardModel(Protocol):
 
         Raises ImageError for a frame that cannot be used, ValueError for a task that
         prompt.clean_task refuses, OutOfMemory when less at once may fit, ModelError when the model
-        fails otherwise (closed), and Interrupted after interrupt().
+        fails otherwise (closed), Unanswered with the outcomes that a server gave, and Interrupted
+        after interrupt().
         """
 
     def prepare(self, windows: Sequence[Window]) -> None:
@@ -115,6 +135,16 @@ def check_options(options: ModelOptions) -> None:
         raise ModelError(f"dtype is '{options.dtype}' ({', '.join(DTYPES)} are allowed)")
     if options.engine not in ENGINES:
         raise ModelError(f"engine is '{options.engine}' ({', '.join(ENGINES)} are allowed)")
+    if options.server_url and options.engine != 'server':
+        raise ModelError(f"server_url is set, and engine is '{options.engine}' ('server' asks a server)")
+    if options.image_format not in IMAGE_FORMATS:
+        raise ModelError(
+            f"image_format is '{options.image_format}' ({', '.join(IMAGE_FORMATS)} are allowed)"
+        )
+    if not 1 <= options.jpeg_quality <= 100:
+        raise ModelError(f'jpeg_quality is {options.jpeg_quality} (1 to 100 are allowed)')
+    if not 0.05 <= options.server_timeout <= 600:
+        raise ModelError(f'server_timeout is {options.server_timeout} (0.05 to 600 seconds are allowed)')
     if options.quantization not in QUANTIZATIONS:
         raise ModelError(
             f"quantization is '{options.quantization}' ({', '.join(QUANTIZATIONS)} are allowed)"

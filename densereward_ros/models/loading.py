@@ -81,7 +81,7 @@ def load(checkpoint: Checkpoint, options: ModelOptions, progress: Callable[[str]
         _check_tied_head(checkpoint)
     processor = _load_processor(checkpoint)
     if not scores:
-        _check_system_prompt(checkpoint.name, system_prompt, progress)
+        check_system_prompt(checkpoint.name, system_prompt, progress)
     _check_patch_embedding(network, progress)
     max_pixels = _max_pixels(network, processor, options, progress)
     return LoadedModel(checkpoint.name, network, processor, system_prompt, max_pixels)
@@ -222,7 +222,8 @@ def _check_tied_head(checkpoint: Checkpoint) -> None:
         )
 
 
-def _check_system_prompt(name: str, system_prompt: str, progress: Callable[[str], None]) -> None:
+def check_system_prompt(name: str, system_prompt: str, progress: Callable[[str], None]) -> None:
+    """Warn when a system prompt is neither the released one nor the demo checkpoint's."""
     digest = system_prompt_sha256(system_prompt)
     if digest not in (RELEASED_SHA256, _tabletop_sha256()):
         progress(

@@ -39,6 +39,10 @@ def open_model(options: ModelOptions, progress: Callable[[str], None] = _ignore)
 
     if user_class.is_meant(options.model):
         return user_class.open_class(options, progress)
+    if options.engine == 'server':
+        from densereward_ros.models.server import open_server
+
+        return open_server(options, progress)
     _require_dependencies()
     from densereward_ros.models import checkpoint
 

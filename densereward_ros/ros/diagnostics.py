@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from diagnostic_msgs.msg import DiagnosticStatus, KeyValue
 
 from densereward_ros.frames.window import Arrival
+from densereward_ros.models.circuit import State
+from densereward_ros.models.server import ServerModel
 from densereward_ros.ros.cameras import Camera
 from densereward_ros.ros.inference import InferenceWorker
 from densereward_ros.text import one_line
@@ -26,7 +28,8 @@ class NodeReport:
     """What is known of the node at one moment.
 
     state: the lifecycle state's name. step: what configure is doing, '' otherwise.
-    rate: the highest number of verdicts a second and camera that is asked for, Hz.
+    rate: the highest number of verdicts a second and camera that is asked for, Hz. server: the model, where
+    a server runs it.
     """
 
     name: str
@@ -39,6 +42,7 @@ class NodeReport:
     last_error: str
     worker: InferenceWorker | None
     cameras: Sequence[Camera]
+    server: ServerModel | None = None
 
 
 def node_status(report: NodeReport) -> DiagnosticStatus:
@@ -64,6 +68,8 @@ def node_status(report: NodeReport) -> DiagnosticStatus:
         }
         if report.state == 'active' and not report.task:
             level, message = WARN, 'no task: set the parameter task, or publish one on ~/task'
+        elif report.state == 'active' and report.server and report.server.circuit.state is not State.CLOSED:
+            level, message = ERROR, f'no reward: {report.server.circuit.last_error}'
         elif report.state == 'active' and worker.failures_in_a_row:
             level, message = ERROR, f'no reward: {report.last_error}'
         elif report.state == 'active' and worker.untold_in_a_row:
@@ -82,6 +88,7 @@ def node_status(report: NodeReport) -> DiagnosticStatus:
             level, message = WARN, (
                 f'{report.rate:g} Hz asked for, {reached:.2f} Hz reached: '
                 f'a reply and all about it takes {busy_s:.2f} s')
+    values |= report.server.status() if report.server else {}
     values['last error'] = report.last_error
     if report.last_error and report.state == 'unconfigured':
         level, message = ERROR, report.last_error

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from densereward_ros.models.base import Interrupted, OutOfMemory, RewardModel, first_line
+from densereward_ros.models.base import Interrupted, OutOfMemory, RewardModel, Unanswered, first_line
 from densereward_ros.ros.batch_limit import BatchLimit
 from densereward_ros.ros.cameras import Camera
 from densereward_ros.ros.meter import RateMeter
@@ -213,6 +213,10 @@ class InferenceWorker:
         except ImageError as error:
             self._score_apart(tick, due, error)
             return
+        except Unanswered as error:
+            self._note_failure(tick, [one for one, known in zip(due, error.outcomes) if known is None], error)
+            answered = [(one, known) for one, known in zip(due, error.outcomes) if known is not None]
+            due, outcomes = [one for one, _ in answered], [known for _, known in answered]
         except Exception as error:
             self._note_failure(tick, due, error)
             return

@@ -69,11 +69,12 @@ PARAMETERS = (
     ParameterSpec(
         'engine', 'fast',
         "How verdicts are made: fast, or reference for the model card's own procedure, several times slower; "
-        'score_head for a checkpoint that scores in place of replying.',
-        choices=('fast', 'reference', 'score_head')),
+        'score_head for a checkpoint that scores in place of replying; server, which asks the one at server_url.',
+        choices=('fast', 'reference', 'score_head', 'server')),
     ParameterSpec(
         'constrain', True,
-        'Whether the fast engine keeps replies to the format; with false a malformed one gives no reward.'),
+        'Whether the fast engine, or a server that can, keeps replies to the format; with false a malformed '
+        'one gives no reward.'),
     ParameterSpec(
         'max_pixels', 0,
         'Pixels of a frame, at most (4096 or more): larger ones are made smaller for the model. 0 leaves it '
@@ -90,6 +91,23 @@ PARAMETERS = (
     ParameterSpec(
         'cuda_graphs', False,
         'Whether passes of the language model are recorded and replayed; of no effect on a CPU.'),
+    ParameterSpec(
+        'server_url', '',
+        'With engine server: the OpenAI-compatible API that judges, such as http://localhost:8000/v1. Images '
+        'are sent there; model is the name that it serves.'),
+    ParameterSpec(
+        'server_timeout', 2.0,
+        'With engine server: seconds that a tick waits for it at most, retries included.',
+        minimum=0.05, maximum=600.0),
+    ParameterSpec(
+        'server_checkpoint', '',
+        'With engine server: the checkpoint that it runs (as model is given otherwise), for the system '
+        'prompt; empty means that model names it.'),
+    ParameterSpec(
+        'image_format', 'png',
+        'With engine server: how images travel, png, which loses nothing, or jpeg.',
+        choices=('png', 'jpeg')),
+    ParameterSpec('jpeg_quality', 90, 'The quality of image_format jpeg.', minimum=1, maximum=100),
     ParameterSpec(
         'image_topics', ['/camera/image_raw'],
         'Camera topics, of sensor_msgs/Image or CompressedImage; each camera has its own window.'),
@@ -118,7 +136,7 @@ PARAMETERS = (
     ParameterSpec(
         'probability_floor', 0.0,
         'A verdict confirms a failure when its word has at least this probability; 0.0 means that the word '
-        'is enough. Of effect with engine fast alone.',
+        'is enough. Of effect with engine fast, and with a server that tells probabilities.',
         live=True, minimum=0.0, maximum=1.0),
     _event_spec(
         'reward_drop',

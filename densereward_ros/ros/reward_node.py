@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import signal
 import threading
 import traceback
-from typing import Any, Callable
+from typing import Any, Callable, Iterator
 
 from diagnostic_msgs.msg import DiagnosticArray
-from rcl_interfaces.msg import SetParametersResult
+from rcl_interfaces.msg import ParameterDescriptor, SetParametersResult
 from rclpy.callback_groups import MutuallyExclusiveCallbackGroup, ReentrantCallbackGroup
 from rclpy.clock import Clock, ClockType
 from rclpy.exceptions import NameValidationException
@@ -31,6 +32,7 @@ from densereward_ros.events.thresholds import Thresholds
 from densereward_ros.models.base import ModelError, ModelOptions
 from densereward_ros.models.opening import open_model, preload
 from densereward_ros.models.prompt import clean_task
+from densereward_ros.models.server import ServerModel
 from densereward_ros.ros import bridge
 from densereward_ros.ros.diagnostics import NodeReport, camera_status, node_status
 from densereward_ros.ros.event_parameters import (
@@ -150,6 +152,11 @@ class RewardNode(LifecycleNodeMixin, Node):
                     quantization=self._value('quantization'),
                     gpu_memory=self._value('gpu_memory'),
                     cuda_graphs=self._value('cuda_graphs'),
+                    server_url=self._value('server_url'),
+                    server_timeout=self._value('server_timeout'),
+                    server_checkpoint=self._value('server_checkpoint'),
+                    image_format=self._value('image_format'),
+                    jpeg_quality=self._value('jpeg_quality'),
                 ),
                 self._progress)
             try:
@@ -337,7 +344,8 @@ class RewardNode(LifecycleNodeMixin, Node):
 
     def _progress(self, line: str) -> None:
         line = one_line(line)
-        self._step = line
+        if self._state == 'configuring':  # a server's recovery is told later
+            self._step = line
         if line.startswith(WARNING):
             self.get_logger().warning(line.removeprefix(WARNING))
         else:
@@ -356,6 +364,7 @@ class RewardNode(LifecycleNodeMixin, Node):
             last_error=(monitor and monitor.last_error) or self._last_error,
             worker=monitor and monitor.worker,
             cameras=monitor.cameras if monitor else (),
+            server=monitor.model if monitor and isinstance(monitor.model, ServerModel) else None,
         )
         array = DiagnosticArray(status=[
             node_status(report), *(camera_status(report, camera) for camera in report.cameras)])
@@ -372,12 +381,36 @@ def _allowed_task(text: str) -> str:
 
 def main() -> None:
     """Run the node until SIGINT or SIGTERM; ends the process."""
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: os._exit(0))
     limit_arenas()
+    run(_start, RewardNode.shut_down)
+
+
+def _start() -> RewardNode:
     # Importing torch holds the interpreter for most of a second at a time, in which no service would
     # be answered; so it comes before the node does. Whether it worked, configure says.
-    get_logger('reward_node').info('importing torch and transformers')
-    preload()
+    if _start_value('engine') != 'server':
+        get_logger('reward_node').info('importing torch and transformers')
+        with _ended_at_once():
+            preload()
     bridge.describe()  # which imports cv_bridge, and is remembered
-    run(RewardNode, RewardNode.shut_down)
+    return RewardNode()
+
+
+@contextlib.contextmanager
+def _ended_at_once() -> Iterator[None]:
+    """Signals end the process here and now: there is no node yet to shut down."""
+    before = [
+        (number, signal.signal(number, lambda *_: os._exit(0))) for number in (signal.SIGINT, signal.SIGTERM)]
+    yield
+    for number, handler in before:
+        signal.signal(number, handler)
+
+
+def _start_value(name: str) -> Any:
+    """What the node will find as a parameter's start value, allowed or not; before there is a node."""
+    probe = Node('reward_node', enable_rosout=False, start_parameter_services=False)
+    try:
+        descriptor = ParameterDescriptor(dynamic_typing=True)
+        return probe.declare_parameter(name, SPEC_OF_NAME[name].default, descriptor).value
+    finally:
+        probe.destroy_node()

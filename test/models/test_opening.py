@@ -38,7 +38,7 @@ def test_the_defaults_are_the_released_model():
     [
         ({'model': ' '}, "model is empty (a local folder, a hub id 'owner/name', or 'tabletop')"),
         ({'device': 'gpu'}, "device is 'gpu' ('auto', 'cpu', 'cuda' or 'cuda:N' are allowed)"),
-        ({'engine': 'quick'}, "engine is 'quick' (fast, reference, score_head are allowed)"),
+        ({'engine': 'quick'}, "engine is 'quick' (fast, reference, score_head, server are allowed)"),
         ({'device': 'cuda:'}, "device is 'cuda:' ('auto', 'cpu', 'cuda' or 'cuda:N' are allowed)"),
         ({'device': 'cuda:-1'}, "device is 'cuda:-1' ('auto', 'cpu', 'cuda' or 'cuda:N' are allowed)"),
         ({'dtype': 'int8'}, "dtype is 'int8' (auto, bfloat16, float16, float32 are allowed)"),

@@ -17,6 +17,7 @@ from rclpy.parameter import Parameter, parameter_value_to_python
 from densereward_ros.models.base import (
     DTYPES,
     ENGINES,
+    IMAGE_FORMATS,
     MIN_NEW_TOKENS,
     QUANTIZATIONS,
     RELEASED_MODEL,
@@ -44,6 +45,11 @@ DEFAULTS = {
     'quantization': 'none',
     'gpu_memory': 0.0,
     'cuda_graphs': False,
+    'server_url': '',
+    'server_timeout': 2.0,
+    'server_checkpoint': '',
+    'image_format': 'png',
+    'jpeg_quality': 90,
     'image_topics': ['/camera/image_raw'],
     'task': '',
     'rate': 5.0,
@@ -88,7 +94,10 @@ def test_the_defaults_are_allowed_and_agree_with_the_models_own():
     assert options.engine == SPEC_OF_NAME['engine'].default
     assert SPEC_OF_NAME['engine'].choices == ENGINES
     assert SPEC_OF_NAME['quantization'].choices == QUANTIZATIONS
-    for name in ('constrain', 'max_pixels', 'quantization', 'gpu_memory', 'cuda_graphs'):
+    assert SPEC_OF_NAME['image_format'].choices == IMAGE_FORMATS
+    for name in (
+            'constrain', 'max_pixels', 'quantization', 'gpu_memory', 'cuda_graphs', 'server_url',
+            'server_timeout', 'server_checkpoint', 'image_format', 'jpeg_quality'):
         assert getattr(options, name) == SPEC_OF_NAME[name].default
 
 
