@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import random
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import hypothesis
 import pytest
+
+from demo_server import DemoServer, missing_packages
 
 HOW_TO_BUILD = (
     'densereward_ros.msg cannot be imported: {reason}. Run the suite with `make test`, or run `make build`, '
@@ -70,3 +73,17 @@ def random_checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp('random_checkpoint')
     new_checkpoint(folder, seed=0)
     return folder
+
+
+@pytest.fixture(scope='session')
+def demo_server(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[DemoServer]:
+    """`transformers serve` with the demo checkpoint; skips where its extra packages are missing."""
+    if missing := missing_packages():
+        pytest.skip(f'{", ".join(missing)} not installed, which `transformers serve` needs')
+    server = DemoServer(repository / 'models' / 'tabletop', tmp_path_factory.mktemp('demo_server'))
+    try:
+        server.launch()
+        server.ready()
+        yield server
+    finally:
+        server.kill()

@@ -298,11 +298,9 @@ class ServerModel:
     def _described(self, best: Settings) -> str:
         asked = self._settings
         kind = f'{_KINDS[self._kind]} {self._version}'.strip() if self._kind else 'a server of unknown kind'
-        format_kept = 'keeps replies to the format' if asked.constrained else 'does not keep replies to the format'
-        if best.constrained and not asked.constrained:
-            format_kept += ' (it refused to)'
-        probabilities = 'is asked for' if asked.probabilities else 'does not tell'
-        return f'{kind}, which {format_kept} and {probabilities} the probabilities of the words'
+        kept = 'are kept' if asked.constrained else 'cannot be kept' if best.constrained else 'are not kept'
+        asked_for = 'are asked for' if asked.probabilities else 'it does not tell'
+        return f'{kind}; replies {kept} to the format, probabilities of the words {asked_for}'
 
     def _connected(self) -> Any:
         if self._client is None:

@@ -45,7 +45,7 @@ class Settings:
 
 
 def settings(kind: str, version: str, constrain: bool, max_new_tokens: int) -> list[Settings]:
-    """From all that could be wished for to what every server knows; one that is refused gives way to the next.
+    """From all that could be wished for to what every server knows; after one that is refused comes the next.
 
     kind: 'vllm', 'sglang', or '' for any other. version: the server's, '' where it does not tell.
     """
