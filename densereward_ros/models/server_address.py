@@ -66,7 +66,8 @@ def check_url(url: str) -> None:
         raise ModelError(f"server_url is '{shown}', which is no URL: {error} ({wanted})") from None
     if '@' in parts.netloc:  # not shown: it would be a password
         raise ModelError(f'server_url holds a user or a password (a key belongs into {KEY_VARIABLE})')
-    if parts.scheme not in ('http', 'https') or not parts.hostname or not port_is_valid or ' ' in url:
+    plain = url.isascii() and url.isprintable() and ' ' not in url
+    if parts.scheme not in ('http', 'https') or not parts.hostname or not port_is_valid or not plain:
         raise ModelError(f"server_url is '{shown}', which is no URL of a server ({wanted})")
     if parts.query or parts.fragment:
         raise ModelError(f"server_url is '{shown}', with a query or a fragment ({wanted})")

@@ -140,8 +140,10 @@ def fault_of(error: BaseException, address: Address) -> Fault:
     if isinstance(error, openai.APITimeoutError):
         return Fault(f'{address.url} cannot be reached: no connection within {CONNECT_S:g} s')
     if isinstance(error, openai.APIConnectionError):
-        said = one_line(address.hide_key(first_line(causes[:2][-1])), _MAX_SHOWN)
-        return Fault(f'{address.url} cannot be reached: {said}')
+        cause = causes[:2][-1]
+        connected = not type(cause).__name__.startswith('Connect')
+        what = 'broke the connection off' if connected else 'cannot be reached'
+        return Fault(f'{address.url} {what}: {one_line(address.hide_key(first_line(cause)), _MAX_SHOWN)}')
     return Fault(f'{address.url}: {one_line(address.hide_key(first_line(error)), _MAX_SHOWN)}')
 
 

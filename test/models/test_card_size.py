@@ -37,7 +37,8 @@ def test_its_constants_are_the_model_cards():
     assert MAX_PIXELS == vision_process.IMAGE_MAX_TOKEN_NUM * FACTOR**2
 
 
-@pytest.mark.parametrize(('shape', 'max_pixels'), [((96, 128), None), ((480, 640), None), ((480, 640), 50_000)])
+@pytest.mark.parametrize(
+    ('shape', 'max_pixels'), [((96, 128), None), ((480, 640), None), ((480, 640), 50_000)])
 def test_the_pixels_are_the_model_cards(shape, max_pixels):
     """A picture resized to that size is, to the bit, what the local engines give to the processor."""
     from PIL import Image
