@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from densereward_ros.models.circuit import State
 from densereward_ros.ros.cameras import Camera
 from densereward_ros.ros.diagnostics import ERROR, OK, WARN, NodeReport, camera_status, node_status
 from densereward_ros.ros.meter import RateMeter
@@ -30,6 +31,13 @@ def worker(latencies_s=(), replies: int = 0, malformed: int = 0, in_a_row: int =
         ticks=ticks, replies=replies, malformed=malformed, malformed_in_a_row=in_a_row, corrected=1,
         failures_in_a_row=failures, untold_in_a_row=untold, corrected_share=corrected_share, out_of_memory=4,
         batch_limit=SimpleNamespace(now=at_once, most=3), latencies_s=latencies_s, busy_s=latencies_s)
+
+
+def server(state: str, error: str):
+    """A model on a server with a circuit in this state."""
+    return SimpleNamespace(
+        circuit=SimpleNamespace(state=State(state), last_error=error),
+        status=lambda: {'server circuit': state, 'last server error': error})
 
 
 def report(**fields) -> NodeReport:
@@ -61,6 +69,15 @@ def camera(received: int = 0, age_s: float = 0.0, step_ms: float = 200.0, rate_h
 
 @pytest.mark.parametrize(('fields', 'level', 'message'), [
     ({'state': 'unconfigured', 'worker': None}, OK, 'unconfigured'),
+    ({'server': server('open', 'http://robot/v1 answered 500'), 'worker': worker(failures=1)}, ERROR,
+     'no reward: http://robot/v1 answered 500'),
+    ({'server': server('half-open', 'no answer'), 'task': ''}, WARN,
+     'no task: set the parameter task, or publish one on ~/task'),
+    ({'server': server('half-open', 'no answer')}, ERROR, 'no reward: no answer'),
+    ({'server': server('closed', 'no answer'), 'worker': worker(failures=1), 'last_error': 'the model failed'},
+     ERROR, 'no reward: the model failed'),
+    ({'server': server('closed', 'no answer')}, OK, 'active'),
+    ({'server': server('open', 'no answer'), 'state': 'inactive'}, OK, 'inactive'),
     ({'worker': worker(failures=1), 'last_error': 'the model failed: out of memory'}, ERROR,
      'no reward: the model failed: out of memory'),
     ({'worker': worker(untold=1), 'last_error': 'a verdict was not passed on: no'}, ERROR,
@@ -113,6 +130,13 @@ def test_the_nodes_values():
         'skipped windows': '7',
         'last error': 'malformed reply: no </think>',
     }
+
+
+def test_a_servers_values_are_among_the_nodes():
+    """Where it is, and how it does."""
+    shown = values(node_status(report(server=server('half-open', 'no answer'))))
+    assert (shown['server circuit'], shown['last server error']) == ('half-open', 'no answer')
+    assert 'server circuit' not in values(node_status(report()))
 
 
 def test_before_the_first_reply_there_is_no_latency():

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 import pytest
 
-from densereward_ros.models.base import OutOfMemory
+from densereward_ros.models.base import OutOfMemory, Unanswered
 from densereward_ros.ros import batch_limit, inference
 from densereward_ros.ros.cameras import Camera
 from densereward_ros.ros.inference import InferenceWorker
@@ -257,6 +257,25 @@ def test_a_model_that_raises_is_told_and_asked_again(desk):
     wait_for(lambda: at.ear.verdicts)
     wait_for(lambda: at.worker.failures_in_a_row == 0)
     assert at.ear.verdicts[0][1] == (200, 400, 600)
+
+
+def test_a_server_that_answers_for_some_cameras_costs_only_the_others(desk):
+    """Those with an answer are told; those without are named, and the tick counts as failed."""
+    outcomes = [GOOD, None, MalformedReply('x', 'no </think>')]
+
+    def partly(window: Window) -> Verdict:
+        raise Unanswered('no answer in time', outcomes)
+
+    at = desk(ScriptedModel(partly), cameras=3)
+    with at.worker.between_verdicts():
+        for camera in range(3):
+            at.feed(0, 200, 400, camera=camera)
+    wait_for(lambda: at.ear.malformed)
+    assert [topic for topic, *_ in at.ear.verdicts] == ['/camera0']
+    assert at.ear.deprived == [['/camera1']]
+    assert str(at.ear.errors[0]) == 'no answer in time'
+    assert (at.worker.replies, at.worker.malformed) == (2, 1)
+    wait_for(lambda: at.worker.failures_in_a_row == 1)
 
 
 def test_a_listener_that_raises_does_not_end_the_thread(desk):
