@@ -54,7 +54,8 @@ def main() -> None:
     parser.add_argument('--rate', type=float, default=2.0, metavar='HZ', help='(default: %(default)s)')
     parser.add_argument(
         '--seconds', type=float, default=12.0, help='for each number of robots (default: %(default)s)')
-    parser.add_argument('--timeout', type=float, default=20.0, help='as server_timeout (default: %(default)s)')
+    parser.add_argument(
+        '--timeout', type=float, default=20.0, help='as server_timeout (default: %(default)s)')
     parser.add_argument('--format', choices=('png', 'jpeg'), default='png', help='(default: %(default)s)')
     parser.add_argument('--output', type=Path, default=RESULTS, metavar='FILE', help='(default: %(default)s)')
     arguments = parser.parse_args()
