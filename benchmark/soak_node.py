@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from densereward_ros.models import opening
 from densereward_ros.models.base import ModelError, OutOfMemory, RewardModel
-from densereward_ros.ros import reward_node
+from densereward_ros.ros import reward_node, start
 from densereward_ros.types import MalformedReply, Verdict, Window
 
 CHANCE = random.SystemRandom()
@@ -49,4 +49,4 @@ def open_model(*arguments) -> Unreliable:
 
 
 reward_node.open_model = open_model
-reward_node.main()
+start.main()

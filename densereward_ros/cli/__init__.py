@@ -19,7 +19,6 @@ from densereward_ros.cli import (
     score,
     train_demo,
 )
-from densereward_ros.cli import calibrate, compare, download, evaluate_demo, evaluate_events, rank, train_demo
 from densereward_ros.events.conformal import CalibrationError
 from densereward_ros.models.base import ModelError
 from densereward_ros.recordings.base import RecordingError

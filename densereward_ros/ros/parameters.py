@@ -69,7 +69,8 @@ PARAMETERS = (
     ParameterSpec(
         'engine', 'fast',
         "How verdicts are made: fast, or reference for the model card's own procedure, several times slower; "
-        'score_head for a checkpoint that scores in place of replying; server, which asks the one at server_url.',
+        'score_head for a checkpoint that scores in place of replying; server, which asks the one at '
+        'server_url.',
         choices=('fast', 'reference', 'score_head', 'server')),
     ParameterSpec(
         'constrain', True,

@@ -2,38 +2,30 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
-import os
-import signal
 import threading
 import traceback
-from typing import Any, Callable, Iterator
+from dataclasses import fields
+from typing import Any, Callable
 
 from diagnostic_msgs.msg import DiagnosticArray
-from rcl_interfaces.msg import ParameterDescriptor, SetParametersResult
+from rcl_interfaces.msg import SetParametersResult
 from rclpy.callback_groups import MutuallyExclusiveCallbackGroup, ReentrantCallbackGroup
 from rclpy.clock import Clock, ClockType
-from rclpy.exceptions import NameValidationException
-from rclpy.expand_topic_name import expand_topic_name
 from rclpy.lifecycle import LifecycleNodeMixin, LifecycleState, TransitionCallbackReturn
-from rclpy.logging import get_logger
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 from rclpy.qos import QoSProfile, QoSReliabilityPolicy
-from rclpy.validate_full_topic_name import validate_full_topic_name
 from std_msgs.msg import String
 from std_srvs.srv import Trigger
 
 from densereward_ros import msg
 from densereward_ros.events.detector import EpisodeState
-from densereward_ros.events.fusion import check_fusion
 from densereward_ros.events.thresholds import Thresholds
 from densereward_ros.models.base import ModelError, ModelOptions
-from densereward_ros.models.opening import open_model, preload
+from densereward_ros.models.opening import open_model
 from densereward_ros.models.prompt import clean_task
 from densereward_ros.models.server import ServerModel
-from densereward_ros.ros import bridge
 from densereward_ros.ros.diagnostics import NodeReport, camera_status, node_status
 from densereward_ros.ros.event_parameters import (
     EVENT_PARAMETERS,
@@ -42,9 +34,9 @@ from densereward_ros.ros.event_parameters import (
     load_thresholds,
 )
 from densereward_ros.ros.messages import header_of
-from densereward_ros.ros.monitor import Monitor, MonitorSettings
+from densereward_ros.ros.monitor import Monitor
+from densereward_ros.ros.monitor_settings import monitor_settings
 from densereward_ros.ros.parameters import SPEC_OF_NAME, ParameterError, check_value, declare_parameters
-from densereward_ros.ros.process import limit_arenas, run
 from densereward_ros.ros.publications import LATCHED_QOS
 from densereward_ros.ros.qos import SubscriptionEventCallbacks, overridable
 from densereward_ros.text import one_line
@@ -138,31 +130,13 @@ class RewardNode(LifecycleNodeMixin, Node):
         self._state = 'configuring'
         try:
             self._thresholds = load_thresholds(self._value)
-            settings = self._monitor_settings()
-            model = open_model(
-                ModelOptions(
-                    model=self._value('model'),
-                    revision=self._value('model_revision'),
-                    device=self._value('device'),
-                    dtype=self._value('dtype'),
-                    max_new_tokens=self._value('max_new_tokens'),
-                    engine=self._value('engine'),
-                    constrain=self._value('constrain'),
-                    max_pixels=self._value('max_pixels'),
-                    quantization=self._value('quantization'),
-                    gpu_memory=self._value('gpu_memory'),
-                    cuda_graphs=self._value('cuda_graphs'),
-                    server_url=self._value('server_url'),
-                    server_timeout=self._value('server_timeout'),
-                    server_checkpoint=self._value('server_checkpoint'),
-                    image_format=self._value('image_format'),
-                    jpeg_quality=self._value('jpeg_quality'),
-                ),
-                self._progress)
+            settings = monitor_settings(self, self._value, self._thresholds)
+            model = open_model(_model_options(self._value), self._progress)
             try:
                 with self._changing:
                     # Read again: rate and the like may have changed while the model was loading.
-                    self._monitor = Monitor(self, model, self._monitor_settings(), self._tell_state)
+                    settings = monitor_settings(self, self._value, self._thresholds)
+                    self._monitor = Monitor(self, model, settings, self._tell_state)
                     self._state, self._last_error = 'inactive', ''
             except BaseException:
                 model.close()
@@ -235,32 +209,6 @@ class RewardNode(LifecycleNodeMixin, Node):
 
     def _value(self, name: str) -> Any:
         return self.get_parameter(name).value
-
-    def _monitor_settings(self) -> MonitorSettings:
-        topics = []
-        for topic in self._value('image_topics'):
-            try:
-                validate_full_topic_name(expand_topic_name(topic, self.get_name(), self.get_namespace()))
-            except (ValueError, NameValidationException) as error:
-                why = str(error).splitlines()[0].rstrip(':')
-                raise ParameterError(f'parameter image_topics holds {topic!r}: {why}') from None
-            full = self.resolve_topic_name(topic)
-            if full.endswith('/compressedDepth'):
-                raise ParameterError(f'parameter image_topics holds {topic!r}, allowed: colour images')
-            if full in topics:
-                raise ParameterError(f'parameter image_topics names {full} twice, allowed: each camera once')
-            topics.append(full)
-        primary = self._value('primary_camera')
-        primary = self.resolve_topic_name(primary) if primary else ''
-        try:
-            check_fusion(topics, self._value('fusion'), primary)
-        except ValueError as error:
-            raise ParameterError(f'parameter {error}') from None
-        return MonitorSettings(
-            image_topics=tuple(topics),
-            detector=detector_settings(self._value, self._thresholds),
-            primary_camera=primary,
-            **{name: self._value(name) for name in ('frame_interval', 'max_frame_age', 'rate', 'fusion')})
 
     def _on_set_parameters(self, parameters: list[Parameter]) -> SetParametersResult:
         changes = {}
@@ -372,45 +320,13 @@ class RewardNode(LifecycleNodeMixin, Node):
         self._diagnostics.publish(array)
 
 
+def _model_options(value: Callable[[str], Any]) -> ModelOptions:
+    names = [field.name for field in fields(ModelOptions) if field.name != 'revision']
+    return ModelOptions(revision=value('model_revision'), **{name: value(name) for name in names})
+
+
 def _allowed_task(text: str) -> str:
     try:
         return clean_task(text)
     except ValueError as error:
         raise ParameterError(f'parameter task: {error}') from None
-
-
-def main() -> None:
-    """Run the node until SIGINT or SIGTERM; ends the process."""
-    limit_arenas()
-    run(_start, RewardNode.shut_down)
-
-
-def _start() -> RewardNode:
-    # Importing torch holds the interpreter for most of a second at a time, in which no service would
-    # be answered; so it comes before the node does. Whether it worked, configure says.
-    if _start_value('engine') != 'server':
-        get_logger('reward_node').info('importing torch and transformers')
-        with _ended_at_once():
-            preload()
-    bridge.describe()  # which imports cv_bridge, and is remembered
-    return RewardNode()
-
-
-@contextlib.contextmanager
-def _ended_at_once() -> Iterator[None]:
-    """Signals end the process here and now: there is no node yet to shut down."""
-    before = [
-        (number, signal.signal(number, lambda *_: os._exit(0))) for number in (signal.SIGINT, signal.SIGTERM)]
-    yield
-    for number, handler in before:
-        signal.signal(number, handler)
-
-
-def _start_value(name: str) -> Any:
-    """What the node will find as a parameter's start value, allowed or not; before there is a node."""
-    probe = Node('reward_node', enable_rosout=False, start_parameter_services=False)
-    try:
-        descriptor = ParameterDescriptor(dynamic_typing=True)
-        return probe.declare_parameter(name, SPEC_OF_NAME[name].default, descriptor).value
-    finally:
-        probe.destroy_node()

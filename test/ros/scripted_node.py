@@ -14,7 +14,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / 'helpers'))
 
-from densereward_ros.ros import reward_node  # noqa: E402
+from densereward_ros.ros import reward_node, start  # noqa: E402
 from densereward_ros.types import Reason, Verdict  # noqa: E402
 from ros_bench import ScriptedModel  # noqa: E402
 
@@ -39,5 +39,5 @@ def open_model(options, progress) -> ScriptedModel:
 
 
 reward_node.open_model = open_model
-reward_node.preload = lambda: time.sleep(SCRIPT.get('import_s', 0.0))
-reward_node.main()
+start.preload = lambda: time.sleep(SCRIPT.get('import_s', 0.0))
+start.main()
