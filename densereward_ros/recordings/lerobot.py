@@ -66,18 +66,20 @@ def _task_of(root: Path, episode: DatasetEpisode) -> str:
 
 
 def _success(dataset: Dataset) -> dict[int, bool]:
-    """By episode: whether any of its rows says success. One whose rows cannot be read is left out."""
+    """By episode: whether any of its rows says success. Those of a file that cannot be read are left out."""
     result: dict[int, bool] = {}
     if not dataset.has_success:
         return result
     for file in dict.fromkeys(episode.data for episode in dataset.episodes):
+        found: dict[int, bool] = {}
         try:
             for row in _rows(file, [SUCCESS], None):
-                value = row[SUCCESS]
+                value, index = row[SUCCESS], row['episode_index']
                 said = any(value) if isinstance(value, list) else bool(value)
-                result[row['episode_index']] = result.get(row['episode_index'], False) or said
+                found[index] = found.get(index, False) or said
         except RecordingError:  # which reading the frames of these episodes will raise again
             continue
+        result |= found
     return result
 
 

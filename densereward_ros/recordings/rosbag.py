@@ -113,7 +113,7 @@ def _check_kind(path: Path) -> None:
     if path.suffix == '.zstd':
         raise RecordingError(f'{path}: a compressed file of a bag; allowed is the folder of the bag')
     if path.is_dir() and not (path / METADATA).exists():
-        files = ', '.join(file.name for file in _loose_files(path))
+        files = one_line(', '.join(file.name for file in _loose_files(path)), 100)
         raise RecordingError(
             f'{path}: a bag without its {METADATA}; allowed are its files one by one ({files}), or the '
             f'folder after `ros2 bag reindex`')

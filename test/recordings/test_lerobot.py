@@ -14,6 +14,7 @@ import pytest
 from pyarrow import parquet
 
 from clips import colour_of, picture
+from densereward_ros.recordings import lerobot
 from densereward_ros.recordings.base import RecordingError
 from densereward_ros.recordings.opening import open_episodes
 from densereward_ros.recordings.video import decoded_at
@@ -129,6 +130,21 @@ def test_success_is_any_row_that_says_so(tmp_path, version):
     if version != '3.0':
         (root / 'data/chunk-000/episode_000001.parquet').write_bytes(b'damaged')
         assert [episode.labels.success for episode in open_episodes(root)][::2] == [True, None, True]
+
+
+def test_a_file_that_breaks_off_labels_nothing(tmp_path, monkeypatch):
+    """The rows that could be read of an episode may not be those that say success."""
+    root = dataset(tmp_path / 'set', success=[True, True, True])
+    rows = lerobot._rows
+
+    def break_off(file, columns, index):
+        for number, row in enumerate(rows(file, columns, index)):
+            if number == 8 and index is None:
+                raise RecordingError(f'{file}: cannot be read')
+            yield row
+
+    monkeypatch.setattr(lerobot, '_rows', break_off)
+    assert [episode.labels.success for episode in open_episodes(root)] == [None] * 3
 
 
 def test_rows_of_one_file_are_found_among_groups(tmp_path):
