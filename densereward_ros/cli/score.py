@@ -67,6 +67,12 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
     parser.add_argument(
         '--thresholds', type=Path, metavar='FILE',
         help='of failure events, from `densereward calibrate` (default: those of the node)')
+    parser.add_argument(
+        '--ray', action='store_true',
+        help='score on the workers of a Ray cluster, or of one that is started on this machine')
+    parser.add_argument(
+        '--ray-address', default='', metavar='ADDRESS',
+        help="of a cluster's head, such as auto or 10.0.0.5:6379; implies --ray")
     parser.set_defaults(func=run)
 
 
@@ -92,7 +98,7 @@ def run(arguments: argparse.Namespace) -> int:
         'version': __version__}
     with RunFolder(arguments.output, asked) as folder:
         try:
-            _score(episodes, folder, options, windowing)
+            _score(episodes, folder, options, windowing, arguments)
             results = _results(episodes, failed, folder, settings, {
                 **folder.facts, 'engine': options.engine, **asked,
                 'thresholds': str(arguments.thresholds) if arguments.thresholds else None,
@@ -166,35 +172,28 @@ def _whole(text: str) -> str:
 
 
 def _score(
-    episodes: list[Episode], folder: RunFolder, options: ModelOptions, windowing: Windowing
+    episodes: list[Episode], folder: RunFolder, options: ModelOptions, windowing: Windowing,
+    arguments: argparse.Namespace,
 ) -> None:
     """Score what the journals lack; a model is opened only if they lack anything."""
     from densereward_ros.cli.progress import Progress
-    from densereward_ros.models.opening import open_model
-    from densereward_ros.scoring.journal import Journal, read_journal
-    from densereward_ros.scoring.provenance import model_provenance
-    from densereward_ros.scoring.run import head_of, score_episode
+    from densereward_ros.scoring.run import Scorer, is_scored
 
-    model = None
-    with Progress(episodes) as progress:
-        try:
-            for episode in episodes:
-                recorded = read_journal(folder.journal(episode.name))
-                if recorded.complete and recorded.head == head_of(episode):
-                    progress.known(episode)
-                    continue
-                if model is None:
-                    model = open_model(options, progress.say)
-                    folder.begin({
-                        'model': model.name, **model_provenance(options),
-                        'runs_on': getattr(model, 'runs_on', None)})
-                with Journal(folder.journal(episode.name), head_of(episode)) as journal:
-                    score_episode(
-                        model, episode, journal, windowing, lambda frame, of=episode: progress.at(of, frame))
-                    progress.ended(episode, journal.recorded)
-        finally:
-            if model is not None:
-                model.close()
+    waiting = [episode for episode in episodes if not is_scored(episode, folder.folder)]
+    with Progress(episodes, waiting) as progress:
+        if not waiting:
+            return
+        if arguments.ray or arguments.ray_address:
+            from densereward_ros.scoring.cluster import score_on_ray
+
+            ended = score_on_ray(
+                waiting, folder.folder, folder.asked, options, windowing, arguments.ray_address, progress.say)
+            for episode, recorded in ended:
+                progress.ended(episode, recorded)
+            return
+        with Scorer(folder.folder, folder.asked, options, windowing, progress.say) as scorer:
+            for episode in waiting:
+                progress.ended(episode, scorer.score(episode, progress.at))
 
 
 def _results(
@@ -203,8 +202,9 @@ def _results(
 ) -> Results:
     from densereward_ros.scoring.collecting import collect
     from densereward_ros.scoring.journal import read_journal
+    from densereward_ros.scoring.run_folder import journal_file
 
-    recorded = ((episode, read_journal(folder.journal(episode.name))) for episode in episodes)
+    recorded = ((episode, read_journal(journal_file(folder.folder, episode.name))) for episode in episodes)
     return collect(recorded, settings, about, failed)
 
 

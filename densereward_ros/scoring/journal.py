@@ -69,17 +69,17 @@ class Journal:
     Each batch is one line, written at once and kept whole: it is there or it is not.
     """
 
-    def __init__(self, file: Path, head: dict[str, Any]) -> None:
+    def __init__(self, file: Path, head: dict[str, Any], patience_s: float = 0.0) -> None:
         """Go on where the file ends, or begin it: if it is of another episode, or of one that failed.
 
-        Raises RecordingError.
+        patience_s: for how long to wait for a process that has it. Raises RecordingError.
         """
         self._file = file
         self._synced = time.monotonic()
         try:
             self._descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
             try:
-                fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                self._lock(patience_s)
                 self.recorded = read_journal(file)
                 if self.recorded.failed or self.recorded.head not in (None, head):
                     self.recorded = Recorded()
@@ -117,6 +117,16 @@ class Journal:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def _lock(self, patience_s: float) -> None:
+        until = time.monotonic() + patience_s
+        while True:
+            try:
+                return fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if time.monotonic() > until:
+                    raise
+                time.sleep(0.1)
 
     def _write(self, entry: dict[str, Any]) -> None:
         line = json.dumps(entry, ensure_ascii=False).encode() + b'\n'

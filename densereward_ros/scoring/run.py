@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import time
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Callable, Iterator, Sequence
 
-from densereward_ros.models.base import RewardModel
+from densereward_ros.models.base import ModelOptions, RewardModel
+from densereward_ros.models.opening import open_model
 from densereward_ros.recordings.base import RecordingError
 from densereward_ros.recordings.episode import Episode
 from densereward_ros.recordings.windows import EpisodeWindow, windows_of
 from densereward_ros.results.rows import ScoredFrame
 from densereward_ros.scoring.batches import Batch, batches_of, lot_size, score_batch
-from densereward_ros.scoring.journal import Journal
+from densereward_ros.scoring.journal import Journal, Recorded, read_journal
+from densereward_ros.scoring.provenance import model_provenance
+from densereward_ros.scoring.run_folder import begin, journal_file
 from densereward_ros.types import ImageError, MalformedReply, Verdict
 
 Watch = Callable[[int], None]
@@ -27,11 +32,66 @@ class Windowing:
     batch: int = 8
 
 
+def _ignore(value: object) -> None:
+    """Progress that nobody asked for."""
+
+
+class Scorer:
+    """A model that scores episodes into the journals of a run's folder."""
+
+    def __init__(
+        self, folder: Path, asked: dict[str, Any], options: ModelOptions, windowing: Windowing,
+        say: Callable[[str], None] = _ignore,
+    ) -> None:
+        """Open the model, and see whether it is the one that the folder was begun with.
+
+        folder, asked: as of RunFolder, which some process holds. say: hears what the opening says. Raises
+        ModelError and RecordingError.
+        """
+        self._folder = folder
+        self._windowing = windowing
+        self._model = open_model(options, say)
+        try:
+            begin(folder, asked, {
+                'model': self._model.name, **model_provenance(options),
+                'runs_on': getattr(self._model, 'runs_on', None)})
+        except BaseException:
+            self.close()
+            raise
+
+    def score(self, episode: Episode, watch: Watch = _ignore, patience_s: float = 0.0) -> Recorded:
+        """Score an episode to its end, or to what is wrong with it; what its journal then holds.
+
+        patience_s: as of Journal. Raises as score_episode does.
+        """
+        file = journal_file(self._folder, episode.name)
+        with Journal(file, head_of(episode), patience_s) as journal:
+            if not journal.recorded.complete:
+                score_episode(self._model, episode, journal, self._windowing, watch)
+            return journal.recorded
+
+    def close(self) -> None:
+        """Free the model's memory."""
+        self._model.close()
+
+    def __enter__(self) -> Scorer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
 def head_of(episode: Episode) -> dict[str, Any]:
     """What a journal is of: with another task or camera it is another episode."""
     return {
-        'name': episode.name, 'source': episode.source, 'camera': episode.camera, 'task': episode.task,
-        'index': episode.index}
+        'name': episode.name, 'source': os.path.abspath(episode.source), 'camera': episode.camera,
+        'task': episode.task, 'index': episode.index}
+
+
+def is_scored(episode: Episode, folder: Path) -> bool:
+    """Whether its journal is complete. Raises RecordingError."""
+    recorded = read_journal(journal_file(folder, episode.name))
+    return recorded.complete and recorded.head == head_of(episode)
 
 
 def score_episode(

@@ -1,0 +1,103 @@
+"""Episodes over the workers of a Ray cluster: Ray Data hands them out, and journals keep what is scored."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Callable, Iterator, Sequence
+
+from densereward_ros.models.base import ModelError, ModelOptions, first_line
+from densereward_ros.recordings.base import RecordingError
+from densereward_ros.recordings.episode import Episode
+from densereward_ros.scoring.journal import Recorded, read_journal
+from densereward_ros.scoring.run import Scorer, Windowing
+from densereward_ros.scoring.run_folder import journal_file
+
+if TYPE_CHECKING:
+    import numpy as np
+
+# A worker that was killed lets go of its journal at once; one whose machine was lost, when the file server
+# notices.
+PATIENCE_S = 60.0
+
+
+class Worker:
+    """One process with one model: Ray Data makes it, and another in its place when it dies."""
+
+    def __init__(
+        self, episodes: Sequence[Episode], folder: Path, asked: dict[str, Any], options: ModelOptions,
+        windowing: Windowing, place: str,
+    ) -> None:
+        """place: the working folder, as of the command: paths of recordings may be relative to it."""
+        self._episodes = episodes
+        self._scorer, self._error = None, ''
+        try:
+            os.chdir(place)
+            self._scorer = Scorer(folder, asked, options, windowing)
+        except (ModelError, RecordingError, OSError) as error:  # raised here, Ray would try again for ever
+            self._error = str(error)
+
+    def __call__(self, batch: dict[str, np.ndarray]) -> dict[str, list]:
+        """Score the episodes of these numbers. error: what ends the run, one line; '' for nothing."""
+        errors = [self._error or self._score(self._episodes[number]) for number in batch['number'].tolist()]
+        return {'number': batch['number'].tolist(), 'error': errors}
+
+    def _score(self, episode: Episode) -> str:
+        try:
+            self._scorer.score(episode, patience_s=PATIENCE_S)
+        except (ModelError, RecordingError) as error:
+            return str(error)
+        return ''
+
+
+def score_on_ray(
+    episodes: Sequence[Episode], folder: Path, asked: dict[str, Any], options: ModelOptions,
+    windowing: Windowing, address: str = '', say: Callable[[str], None] = print,
+) -> Iterator[tuple[Episode, Recorded]]:
+    """Score episodes into the journals of a folder that all machines see; yields each that has ended.
+
+    folder: absolute; this process holds its lock. address: of the cluster; '' starts one on this machine. A
+    worker has a GPU of its own, or where there is none, or the device is the CPU, a core. Raises ModelError
+    and RecordingError.
+    """
+    ray, begun_here = _connect(address)
+    try:
+        gpus = int(ray.cluster_resources().get('GPU', 0)) if options.device != 'cpu' else 0
+        workers = min(len(episodes), gpus or int(ray.cluster_resources()['CPU']))
+        say(f'{workers} workers, each with a {"GPU" if gpus else "core"} and a model of its own')
+        context = ray.data.DataContext.get_current()
+        context.enable_progress_bars = False
+        scored = ray.data.from_items(
+            [{'number': number} for number in range(len(episodes))], override_num_blocks=len(episodes),
+        ).map_batches(
+            Worker, batch_size=1, concurrency=workers, num_gpus=1 if gpus else 0, num_cpus=1,
+            fn_constructor_args=(list(episodes), folder, asked, options, windowing, os.getcwd()))
+        for row in scored.iter_rows():
+            if row['error']:
+                raise RecordingError(row['error'])
+            episode = episodes[row['number']]
+            yield episode, read_journal(journal_file(folder, episode.name))
+    except ray.exceptions.RayError as error:
+        raise ModelError(
+            f'the Ray cluster failed ({first_line(error)}); what was scored is kept, and the same command '
+            'goes on from there') from error
+    finally:
+        if begun_here:
+            ray.shutdown()
+
+
+def _connect(address: str) -> tuple[Any, bool]:
+    """Ray, and whether this connected to it."""
+    try:
+        import ray
+        import ray.data
+    except ImportError as error:
+        raise ModelError(f'--ray needs the Python package ray ({error}): pip install "ray[data]"') from error
+    if ray.is_initialized():
+        return ray, False
+    try:
+        ray.init(
+            address=address or 'local', include_dashboard=None if address else False, log_to_driver=False)
+    except (ConnectionError, ValueError, RuntimeError) as error:
+        raise ModelError(f'no Ray cluster at {address or "this machine"}: {first_line(error)}') from error
+    return ray, True
