@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Sequence
@@ -107,9 +108,13 @@ def _figure(metric: Metric, episodes: Sequence[ScoredEpisode], setting: Setting)
 
 def _interval(metric: Metric, allowed: Sequence[tuple[ScoredEpisode, Any]]) -> tuple[float, float]:
     """By episode, all that its cameras saw together; NaN for a single one."""
-    episodes: dict[tuple[str, int | None], list[Any]] = {}
+    episodes: dict[tuple[str, int | None, int], list[Any]] = {}
+    seen: Counter[tuple[str, int | None, str]] = Counter()
     for episode, part in allowed:
-        episodes.setdefault((episode.source, episode.index), []).append(part)
+        view = episode.source, episode.index, episode.camera
+        # What one camera saw twice of one source are two episodes, whatever the source calls them.
+        episodes.setdefault((*view[:2], seen[view]), []).append(part)
+        seen[view] += 1
     if len(episodes) < 2:
         return math.nan, math.nan
     return interval(

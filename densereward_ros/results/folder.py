@@ -63,7 +63,7 @@ def read_results(folder: str | Path) -> Results:
         episodes = tuple(
             ScoredEpisode(
                 entry['name'], entry['source'], entry['camera'], entry['task'], _labels(entry['labels']),
-                *map(tuple, rows[entry['name']]))
+                *map(tuple, rows[entry['name']]), entry['index'])
             for entry in listed['episodes'])
         failed = tuple((entry['source'], entry['why']) for entry in listed['failed'])
     except (KeyError, TypeError, ValueError) as error:
@@ -109,7 +109,7 @@ def _episode_entry(episode: ScoredEpisode) -> dict[str, Any]:
         {'seconds': failure.seconds, 'reason': failure.reason.word} for failure in labels.failures]
     return {
         'name': episode.name, 'source': episode.source, 'camera': episode.camera, 'task': episode.task,
-        'frames': len(episode.frames), 'events': len(episode.events),
+        'index': episode.index, 'frames': len(episode.frames), 'events': len(episode.events),
         'labels': {'success': labels.success, 'failures': failures, 'progress': labels.progress}}
 
 

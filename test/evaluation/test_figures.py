@@ -155,6 +155,8 @@ def test_cameras_of_one_episode_are_resampled_together():
         for camera, one in (('/left', RISING), ('/right', episode('f', [0.9, 0.5, 0.1], Labels(True))))]
     order = figures_of(*views)['value_order']
     assert (order.value, order.low, order.high, order.episodes) == (0.0, 0.0, 0.0, 4)
+    unnumbered = [replace(view, index=None) for view in views]
+    assert figures_of(*unnumbered)['value_order'] == order, 'the second view of a camera is another episode'
     alone = figures_of(*views[:2])['value_order']
     assert alone.value == 0.0 and math.isnan(alone.low), 'two cameras of one episode say nothing of how sure'
 

@@ -25,7 +25,7 @@ EVENT = ScoredEvent(600_000_000, 0.6, Reason.FALL, Rule.WORD, 0.2, None, 0.9, 2)
 EPISODE = ScoredEpisode(
     'run/1', 'bags/run', '/camera', 'stack, "the" cup',
     Labels(False, (LabelledFailure(0.5, Reason.FALL),), ((0.0, 0.0), (1.0, 0.5))),
-    (FRAME, MALFORMED), (EVENT,))
+    (FRAME, MALFORMED), (EVENT,), 3)
 RESULTS = Results(
     (EPISODE,), {'model': 'tabletop', 'options': {'frame_interval': 0.2}}, (('bad.mp4', 'empty'),))
 
@@ -54,7 +54,7 @@ labels = st.builds(
     st.none() | st.lists(st.tuples(finite, st.floats(0, 1)), max_size=2).map(tuple))
 episodes = st.builds(
     ScoredEpisode, text, text, text, text, labels, st.lists(frames, max_size=3).map(tuple),
-    st.lists(events, max_size=2).map(tuple))
+    st.lists(events, max_size=2).map(tuple), st.none() | st.integers(0, 9))
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
