@@ -13,7 +13,7 @@ from densereward_ros import __version__, cli
 from densereward_ros.models.base import ModelError
 
 HEAVY = ('torch', 'torchvision', 'transformers', 'huggingface_hub', 'rclpy', 'scipy', 'matplotlib')
-VERBS = ('download', 'calibrate', 'train-demo', 'evaluate-demo', 'evaluate-events')
+VERBS = ('download', 'report', 'calibrate', 'train-demo', 'evaluate-demo', 'evaluate-events')
 
 
 def test_help_imports_nothing_heavy():
