@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from densereward_ros.types import Window
 
 FOLDER = 'report'
+TOLERANCE_S = 2.0  # as of `densereward evaluate`, whose figures these are
 MOST_TOLD = 5  # episodes without pictures that are told in the terminal; the page tells them all
 
 
@@ -50,7 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
         try:
             written = write_report(
                 results, target, arguments.folder.resolve().name, _windows(results), arguments.video,
-                evaluate(results).figures, lambda name: bar.update())
+                evaluate(results, TOLERANCE_S).figures, lambda name: bar.update())
         except OSError as error:
             raise RecordingError(f'{target}: cannot be written ({error.strerror or error})') from None
     for name, why in written.missing[:MOST_TOLD]:

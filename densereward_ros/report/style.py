@@ -127,7 +127,7 @@ svg path { fill: none; vector-effect: non-scaling-stroke; }
 .metrics .task { display: block; font-size: .8rem; }
 .failed td { overflow-wrap: anywhere; }
 .rows ul { margin: .4rem 0 0 1.2rem; font-size: .84rem; color: var(--muted); }
-main > .rows { margin-top: .8rem; }
+main > .rows, main > table + .note { margin-top: .8rem; }
 .body > table, .body > details { margin-top: 1rem; }
 .events { width: auto; min-width: 65%; } .events th:first-child { width: 2rem; }
 .note { font-size: .84rem; color: var(--muted); margin: 0 0 1rem; }
