@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 PICTURES = 8
+LEAST_DENSITY = 0.06  # bytes of a data URI a pixel: half of what most pictures need
 # Width in pixels and quality, from the best to the least: 125 wide on a desk, twice that on a fine screen.
 _SIZES = ((256, 78), (256, 60), (192, 60), (160, 55), (128, 50), (96, 45), (64, 35), (32, 30))
 
@@ -57,9 +58,10 @@ def still(seconds: float, image: np.ndarray, most_bytes: int) -> Still:
     whole = Image.fromarray(image)
     for width, quality in _SIZES:
         scale = min(1.0, width / whole.width, width / whole.height)
-        picture = whole.resize(
-            (max(1, round(scale * whole.width)), max(1, round(scale * whole.height))), Image.Resampling.BOX
-            if scale < 0.5 else Image.Resampling.LANCZOS)
+        size = max(1, round(scale * whole.width)), max(1, round(scale * whole.height))
+        if LEAST_DENSITY * size[0] * size[1] > most_bytes and width > _SIZES[-1][0]:
+            continue
+        picture = whole.resize(size, reducing_gap=2.0)
         file = io.BytesIO()
         picture.save(file, kind, quality=quality, **options)
         uri = f'data:image/{kind};base64,{base64.b64encode(file.getvalue()).decode("ascii")}'

@@ -37,7 +37,7 @@ def metrics_section(figures: Sequence[Figure]) -> Markup:
         table(['metric', 'value', '95 % interval', 'episodes', 'malformed'], rows,
               {'value', '95 % interval', 'episodes', 'malformed'}, class_='metrics') if rows else
         tag('p', 'No metric is defined: the episodes have no labels that one needs.', class_='note'),
-        tag('p', 'As `densereward evaluate` reckons them with its defaults; intervals by episode.', class_='note')
+        tag('p', 'As `densereward evaluate` reckons them with its defaults.', class_='note')
         if rows else None,
         tag('details', tag('summary', f'{len(missing)} metrics that are not defined here'),
             tag('ul', *missing), class_='rows') if missing else None)
