@@ -33,11 +33,13 @@ def metrics_section(figures: Sequence[Figure]) -> Markup:
         for figure in known]
     missing = [
         tag('li', f'{figure.title}: {figure.why}') for figure in figures if math.isnan(figure.value)]
+    origin = tag('code', 'densereward evaluate')
+    told = tag('p', 'As ', origin, ' reckons them with its defaults.', class_='note')
     return join(
         table(['metric', 'value', '95 % interval', 'episodes', 'malformed'], rows,
               {'value', '95 % interval', 'episodes', 'malformed'}, class_='metrics') if rows else
         tag('p', 'No metric is defined: the episodes have no labels that one needs.', class_='note'),
-        tag('p', 'As `densereward evaluate` reckons them with its defaults.', class_='note')
-        if rows else None,
-        tag('details', tag('summary', f'{len(missing)} metrics that are not defined here'),
+        told if rows else None,
+        tag('details', tag('summary', f'{len(missing)} metrics that are not defined here'
+                           if len(missing) > 1 else '1 metric that is not defined here'),
             tag('ul', *missing), class_='rows') if missing else None)

@@ -154,13 +154,24 @@ def _provenance(run: dict[str, Any]) -> Markup:
 
 
 def _value(value: object) -> Markup:
-    if isinstance(value, bool):
-        return join('yes' if value else 'no')
     if not isinstance(value, (dict, list, tuple)):
-        return tag('code', one_line(str(value), 300))
+        return tag('code', _text(value))
     pairs = list(value.items()) if isinstance(value, dict) else [('', each) for each in value]
     shown = [
-        tag('div', f'{name}: ' if name else None, tag('code', one_line(str(each), 300)))
+        tag('div', f'{name}: ' if name else None, tag('code', _text(each)))
         for name, each in pairs[:MOST_VALUES]]
     rest = tag('div', f'and {len(pairs) - len(shown)} more in run.json') if len(pairs) > len(shown) else None
     return join(*shown, rest) if pairs else join(NOTHING)
+
+
+def _text(value: object) -> str:
+    """As a person writes it."""
+    if value is None or value == '' or value == []:
+        return NOTHING
+    if isinstance(value, bool):
+        return 'yes' if value else 'no'
+    if isinstance(value, float):
+        return f'{value:g}'
+    if isinstance(value, (list, tuple)):
+        return one_line(', '.join(map(_text, value)), 1000)
+    return one_line(str(value), 300)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -63,6 +65,24 @@ def test_the_curve_follows_the_rewards_and_breaks_at_a_silence():
     assert high[:, 0].mean() < low[:, 0].mean() - 80
     assert len(high) > 500
     assert len(curve([0.9, 0.9], step_s=10.0)) < 200
+
+
+def test_the_curve_breaks_where_the_task_changes_and_at_the_gap_of_the_panel():
+    """Two rewards ten seconds apart are joined where silences do not matter, unless the task is another."""
+    def blue(tasks, gap) -> int:
+        rewards = [Reward(10.0 * i, 0.5, Reason.CORRECT, task) for i, task in enumerate(tasks)]
+        shown = replace(panel(rewards=rewards), gap=gap)
+        return count(draw_overlay('task', [shown]), CURVE)
+
+    joined, apart, changed = blue('aa', math.inf), blue('aa', 1.5), blue('ab', math.inf)
+    assert joined > apart + 300 and apart == changed
+
+
+def test_a_model_without_words_is_neither_praised_nor_blamed():
+    """Its panel has the colour of the curve, and no word."""
+    none = draw_overlay('task', [panel(rewards=[Reward(10.0, -3.0, Reason.NONE)])])
+    assert count(none, SUCCESS) == count(none, FAILURE) == 0
+    assert count(none, CURVE) > 1000
 
 
 def test_an_event_is_a_line_in_the_curve_and_a_text_below_it_until_it_is_old():
