@@ -8,6 +8,9 @@ import math
 from pathlib import Path
 from typing import Any
 
+from densereward_ros.cli.evaluate_pairs import add_pairs_arguments, run_pairs
+from densereward_ros.recordings.base import RecordingError
+
 _TOLERANCE_S = 2.0
 
 
@@ -18,10 +21,11 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
         help='measure the scores of labelled recordings',
         description='Read what `densereward score` wrote and print every metric that the labels allow, with '
         '95%% intervals, resampled by episode. Several folders, such as those of two models on the same '
-        'recordings, stand side by side. Labels and metrics: docs/evaluating.md.',
+        'recordings, stand side by side. Labels and metrics: docs/evaluating.md. With --pairs, score pairs '
+        'of recordings instead.',
     )
     parser.add_argument(
-        'folders', nargs='+', metavar='OUT', help='a folder that `densereward score -o OUT` wrote')
+        'folders', nargs='*', metavar='OUT', help='a folder that `densereward score -o OUT` wrote')
     parser.add_argument(
         '--tolerance', type=_seconds, default=_TOLERANCE_S, metavar='SECONDS',
         help='an event within so many seconds after a failure, or 0.5 s before it, is of that failure '
@@ -33,11 +37,18 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
     parser.add_argument(
         '--json', type=Path, metavar='FILE',
         help='write the figures as JSON too, with what it takes to get the same ones again')
+    add_pairs_arguments(parser)
     parser.set_defaults(func=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Read, evaluate, print, write. Raises RecordingError."""
+    """Read, evaluate, print, write. Raises RecordingError, and with pairs ModelError."""
+    if arguments.pairs and arguments.folders:
+        raise RecordingError(f'--pairs and {arguments.folders[0]} are given; allowed is one of the two')
+    if arguments.pairs:
+        return run_pairs(arguments)
+    if not arguments.folders:
+        raise RecordingError('no folder of scores is given, and no --pairs; allowed is one of the two')
     from densereward_ros.evaluation.document import document
     from densereward_ros.evaluation.figures import evaluate
     from densereward_ros.evaluation.tables import markdown, tables, text
@@ -69,7 +80,6 @@ def _model(run: dict[str, Any]) -> str:
 
 
 def _write(file: Path, content: str) -> None:
-    from densereward_ros.recordings.base import RecordingError
     from densereward_ros.results.files import in_one_step
 
     try:

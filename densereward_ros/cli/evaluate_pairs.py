@@ -28,7 +28,7 @@ def run_pairs(arguments: argparse.Namespace) -> int:
     from densereward_ros.cli.model_options import allowed_task, model_options, provenance, write_json
     from densereward_ros.metrics.preference import preference
     from densereward_ros.models.opening import open_model
-    from densereward_ros.recordings.outcome import check_recording, outcome_of
+    from densereward_ros.recordings.outcome import open_one, outcome_of
     from densereward_ros.recordings.pairs import read_pairs
 
     pairs = read_pairs(arguments.pairs)
@@ -36,19 +36,17 @@ def run_pairs(arguments: argparse.Namespace) -> int:
         allowed_task(pair.task)
     sides = [((pair.preferred, pair.task, pair.rate), (pair.other, pair.task, pair.rate)) for pair in pairs]
     asked = list(dict.fromkeys(side for both in sides for side in both))
-    for path, _, rate in asked:
-        check_recording(path, rate)
+    episodes = {side: open_one(*side) for side in asked}
     model = open_model(model_options(arguments), lambda line: print(line, flush=True))
     outcomes, failed = {}, {}
-    for number, (path, task, rate) in enumerate(asked, 1):
+    for number, (side, episode) in enumerate(episodes.items(), 1):
         try:
-            outcome = outcome_of(model, path, task, rate, arguments.frame_interval)
+            outcomes[side] = outcome_of(model, episode, arguments.frame_interval)
         except RecordingError as error:
-            failed[path, task, rate] = str(error)
+            failed[side] = str(error)
             print(f'{number} of {len(asked)}: no score: {error}', flush=True)
         else:
-            outcomes[path, task, rate] = outcome
-            print(f'{number} of {len(asked)}: {path}: {outcome.verdicts} verdicts', flush=True)
+            print(f'{number} of {len(asked)}: {side[0]}: {outcomes[side].verdicts} verdicts', flush=True)
     model.close()
     rewards = [
         [outcomes[side].reward(arguments.by) if side in outcomes else math.nan for side in both]

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -54,20 +52,15 @@ def model_options(arguments: argparse.Namespace) -> ModelOptions:
 def provenance(arguments: argparse.Namespace) -> dict[str, Any]:
     """What it takes to get the same numbers again: the model, the options, this package's version.
 
-    A model on the hub has its revision, a local one the SHA-256 of each of its files.
+    To be asked once the model is there. Raises ModelError and RecordingError.
     """
-    from densereward_ros.models import checkpoint
+    from densereward_ros.scoring.provenance import model_provenance
 
-    local = arguments.model == checkpoint.TABLETOP or Path(arguments.model).expanduser().is_dir()
-    if local:
-        folder = checkpoint.find(arguments.model, arguments.revision, lambda line: None).folder
-        files = {'model_files': {path.name: _sha256(path) for path in sorted(folder.iterdir())
-                                 if path.is_file()}}
     return {
         'model': arguments.model,
-        **(files if local else {'revision': arguments.revision}),
+        **model_provenance(model_options(arguments)),
         'options': {name: getattr(arguments, name) for name in (
-            'engine', 'device', 'dtype', 'quantization', 'max_pixels', 'frame_interval')},
+            'revision', 'engine', 'device', 'dtype', 'quantization', 'max_pixels', 'frame_interval')},
         'version': __version__,
     }
 
@@ -87,19 +80,12 @@ def allowed_task(text: str) -> str:
 
 def write_json(file: Path, content: dict[str, Any]) -> None:
     """Write a JSON file in one step, and say so. Raises RecordingError."""
-    part = file.with_name(f'.{file.name}.part')
+    from densereward_ros.results.files import in_one_step
+
+    text = json.dumps(content, indent=2, ensure_ascii=False) + '\n'
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        part.write_text(json.dumps(content, indent=2, ensure_ascii=False) + '\n', encoding='utf-8')
-        os.replace(part, file)
+        in_one_step(file, lambda part: part.write_text(text, encoding='utf-8'))
     except OSError as error:
         raise RecordingError(f'{file}: cannot be written ({error.strerror})') from None
     print(f'wrote {file}')
-
-
-def _sha256(path: Path) -> str:
-    digest = hashlib.sha256()
-    with path.open('rb') as file:
-        while block := file.read(2**20):
-            digest.update(block)
-    return digest.hexdigest()

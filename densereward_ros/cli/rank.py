@@ -18,7 +18,9 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
         'reward: best of N. Equal rewards share a rank, written with an equals sign. A recording that cannot '
         'be scored is named below the table, and the exit code is then 1.',
     )
-    parser.add_argument('recordings', nargs='+', metavar='RECORDING', help='a video or a folder of images')
+    parser.add_argument(
+        'recordings', nargs='+', metavar='RECORDING',
+        help='a video, a folder of images, or a bag of one camera')
     parser.add_argument('--task', required=True, help='what the robot is doing, in words')
     parser.add_argument(
         '--by', choices=('final', 'mean'), default='final',
@@ -34,29 +36,27 @@ def run(arguments: argparse.Namespace) -> int:
     """Score, print, write. Raises ModelError and RecordingError."""
     from densereward_ros.cli.model_options import allowed_task, model_options, provenance, write_json
     from densereward_ros.models.opening import open_model
-    from densereward_ros.recordings.outcome import check_recording, outcome_of
+    from densereward_ros.recordings.outcome import open_one, outcome_of
 
     task = allowed_task(arguments.task)
     sources = list(dict.fromkeys(arguments.recordings))
-    failed = {}
+    episodes, failed = {}, {}
     for source in sources:
         try:
-            check_recording(source, arguments.rate)
+            episodes[source] = open_one(source, task, arguments.rate)
         except RecordingError as error:
             failed[source] = str(error)
-    if len(failed) == len(sources):
+    if not episodes:
         raise RecordingError(next(iter(failed.values())))
     model = open_model(model_options(arguments), lambda line: print(line, flush=True))
     outcomes = {}
-    for number, source in enumerate(sources, 1):
-        if source in failed:
-            continue
+    for number, (source, episode) in enumerate(episodes.items(), 1):
         try:
-            outcomes[source] = outcome_of(model, source, task, arguments.rate, arguments.frame_interval)
+            outcomes[source] = outcome_of(model, episode, arguments.frame_interval)
         except RecordingError as error:
             failed[source] = str(error)
         else:
-            print(f'{number} of {len(sources)}: {source}: {outcomes[source].verdicts} verdicts', flush=True)
+            print(f'{number} of {len(episodes)}: {source}: {outcomes[source].verdicts} verdicts', flush=True)
     model.close()
     ranked = rank([(source, outcome.reward(arguments.by)) for source, outcome in outcomes.items()])
     print('\n'.join(['', *_table(ranked, outcomes)]))

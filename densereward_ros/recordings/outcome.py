@@ -8,10 +8,10 @@ from pathlib import Path
 
 from densereward_ros.models.base import RewardModel
 from densereward_ros.recordings.base import RecordingError
+from densereward_ros.recordings.episode import Episode
 from densereward_ros.recordings.judging import judge
-from densereward_ros.recordings.opening import open_recording
+from densereward_ros.recordings.opening import open_episodes
 from densereward_ros.recordings.windows import windows_of
-from densereward_ros.types import ImageError
 
 MEASURES = ('final', 'mean')
 
@@ -30,20 +30,19 @@ class Outcome:
         return {'final': self.final, 'mean': self.mean}[measure]
 
 
-def check_recording(source: str | Path, rate: float = 0.0) -> None:
-    """Raise RecordingError for a recording that cannot be opened, or whose first frame cannot be read."""
-    open_recording(source, rate)
+def open_one(source: str | Path, task: str, rate: float = 0.0) -> Episode:
+    """The one episode of a recording, for which one number can stand. Raises RecordingError."""
+    episodes = open_episodes(source, task, rate)
+    if len(episodes) > 1:
+        raise RecordingError(
+            f'{source}: holds {len(episodes)} episodes or cameras; allowed is a recording of one')
+    return episodes[0]
 
 
-def outcome_of(
-    model: RewardModel, source: str | Path, task: str, rate: float = 0.0, frame_interval: float = 0.2
-) -> Outcome:
-    """Score every window of a recording. Raises RecordingError, also where there is no verdict."""
-    recording = open_recording(source, rate)
-    try:
-        verdicts, malformed = judge(model, windows_of(recording, task, frame_interval))
-    except ImageError as error:
-        raise RecordingError(f'{source}: {error}') from error
+def outcome_of(model: RewardModel, episode: Episode, frame_interval: float = 0.2) -> Outcome:
+    """Score every window of an episode. Raises RecordingError, also where there is no verdict."""
+    source = episode.source
+    verdicts, malformed = judge(model, (seen.window for seen in windows_of(episode, frame_interval)))
     if not verdicts:
         why = f'its replies were malformed, all {malformed} of them' if malformed else (
             f'too short for a verdict, which takes three frames {frame_interval:g} s apart')

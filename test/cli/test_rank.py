@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 from pathlib import Path
 
@@ -10,9 +9,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from densereward_ros.cli import evaluate_pairs, main
+from densereward_ros.cli import main
 from densereward_ros.cli.rank import rank
-from densereward_ros.recordings.base import RecordingError
 from densereward_ros.types import Frame, Window
 from planted import plant_scores
 
@@ -123,14 +121,6 @@ def test_ranks(rewards, expected):
     assert rank(rewards) == expected
 
 
-def pairs(*arguments: str) -> int:
-    """What `densereward evaluate --pairs` does."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument('--json', type=Path)
-    evaluate_pairs.add_pairs_arguments(parser)
-    return evaluate_pairs.run_pairs(parser.parse_args(arguments))
-
-
 PAIRS = f"""
 task: {TASK}
 rate: 5
@@ -146,7 +136,7 @@ pairs:
 def test_pairs_are_scored_and_counted(recordings, checkpoint, capsys):
     """Margins 15.5, 25.75, 0, -5.25 and 5: three right, a tie, one wrong; each recording scored once."""
     (recordings / 'pairs.yaml').write_text(PAIRS)
-    assert pairs('--pairs', 'pairs.yaml', '--json', 'pairs.json', *options(checkpoint)) == 0
+    assert main(['evaluate', '--pairs', 'pairs.yaml', '--json', 'pairs.json', *options(checkpoint)]) == 0
     shown = capsys.readouterr().out
     assert shown.count('verdicts\n') == 5
     lines = shown.splitlines()
@@ -171,7 +161,7 @@ def test_pairs_are_scored_and_counted(recordings, checkpoint, capsys):
 def test_a_pair_without_a_score_is_undefined(recordings, checkpoint, capsys):
     """It counts neither way, and the exit code tells."""
     (recordings / 'pairs.yaml').write_text(PAIRS + '  - {preferred: good, other: short}\n')
-    assert pairs('--pairs', 'pairs.yaml', '--json', 'pairs.json', *options(checkpoint)) == 1
+    assert main(['evaluate', '--pairs', 'pairs.yaml', '--json', 'pairs.json', *options(checkpoint)]) == 1
     assert 'no score: short: too short' in capsys.readouterr().out.replace(f'{recordings}/', '')
     found = json.loads(Path('pairs.json').read_text())
     assert (found['figures']['pairs'], found['figures']['undefined']) == (6, 1)
@@ -179,8 +169,18 @@ def test_a_pair_without_a_score_is_undefined(recordings, checkpoint, capsys):
     assert found['pairs'][-1]['margin'] is None
 
 
-def test_a_recording_of_a_pair_that_is_not_there(recordings, checkpoint):
+def test_a_recording_of_a_pair_that_is_not_there(recordings, checkpoint, capsys):
     """Is told before a model is loaded."""
     (recordings / 'pairs.yaml').write_text(PAIRS + '  - {preferred: good, other: gone}\n')
-    with pytest.raises(RecordingError, match='gone: no such file or folder'):
-        pairs('--pairs', 'pairs.yaml', '--model', '/nowhere')
+    assert main(['evaluate', '--pairs', 'pairs.yaml', '--model', '/nowhere']) == 1
+    assert 'gone: no such file or folder' in capsys.readouterr().err
+
+
+@pytest.mark.parametrize('arguments, line', [
+    ([], 'no folder of scores is given, and no --pairs'),
+    (['out', '--pairs', 'pairs.yaml'], '--pairs and out are given'),
+])  # fmt: skip
+def test_scores_or_pairs(arguments, line, capsys):
+    """One of the two is evaluated."""
+    assert main(['evaluate', *arguments]) == 1
+    assert line in capsys.readouterr().err
