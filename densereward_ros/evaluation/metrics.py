@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any, Callable, Sequence
 
@@ -26,7 +27,7 @@ from densereward_ros.metrics.detection import (
 )
 from densereward_ros.metrics.error import mae
 from densereward_ros.metrics.means import mean_of_defined, share
-from densereward_ros.metrics.ranking import tau_of_tasks
+from densereward_ros.metrics.ranking import tau_b_within_tasks
 from densereward_ros.metrics.value_order import value_order
 from densereward_ros.recordings.episode import LabelledFailure, Labels
 from densereward_ros.results.rows import ScoredEpisode
@@ -136,21 +137,17 @@ def _outcome(score: Callable[[list[float]], float]) -> Callable[[ScoredEpisode, 
     return part
 
 
-def _tau(episodes: Sequence[tuple[str, float, bool]]) -> float:
-    return mean_of_defined(tau_of_tasks(episodes).values())
-
-
 def _tau_count(episodes: Sequence[tuple[str, float, bool]]) -> int:
-    taus = tau_of_tasks(episodes)
-    return sum(not math.isnan(taus[task]) for task, _, _ in episodes)
+    """Those that have another one to be compared with."""
+    of_task = Counter(task for task, _, _ in episodes)
+    return sum(of_task[task] > 1 for task, _, _ in episodes)
 
 
 def _tau_note(episodes: Sequence[tuple[str, float, bool]]) -> str:
-    taus = tau_of_tasks(episodes)
-    undefined = sum(map(math.isnan, taus.values()))
-    return '' if not undefined else (
-        f'undefined in {undefined} of {len(taus)} tasks, which are left out: their episodes have one '
-        'outcome, or equal scores')
+    outcomes = {(task, success) for task, _, success in episodes}
+    tasks = {task for task, _ in outcomes}
+    both = len(outcomes) - len(tasks)
+    return '' if both == len(tasks) else f'{both} of {len(tasks)} tasks have both successes and failures'
 
 
 def _failed_alarmed(episode: ScoredEpisode, setting: Setting) -> tuple[bool, bool] | None:
@@ -203,9 +200,9 @@ METRICS = (
     Metric('pearson', 'alignment, Pearson', _pairs, _pooled(pearson), _NO_PROGRESS, _CONSTANT),
     Metric('spearman', 'alignment, Spearman', _pairs, _pooled(spearman), _NO_PROGRESS, _CONSTANT),
     Metric('mae', 'alignment, MAE', _pairs, _pooled(mae), _NO_PROGRESS, _CONSTANT, _no_bounds),
-    Metric('tau_final', 'ranking by final reward, tau-b', _outcome(lambda rewards: rewards[-1]), _tau,
-           _NO_SCORE, _ONE_OUTCOME, count=_tau_count, note=_tau_note),
-    Metric('tau_mean', 'ranking by mean reward, tau-b', _outcome(np.mean), _tau,
+    Metric('tau_final', 'ranking by final reward, tau-b', _outcome(lambda rewards: rewards[-1]),
+           tau_b_within_tasks, _NO_SCORE, _ONE_OUTCOME, count=_tau_count, note=_tau_note),
+    Metric('tau_mean', 'ranking by mean reward, tau-b', _outcome(np.mean), tau_b_within_tasks,
            _NO_SCORE, _ONE_OUTCOME, count=_tau_count, note=_tau_note),
     Metric('precision', 'events, precision', _event_counts, lambda parts: precision(*total(parts)[:2]),
            _NOT_MARKED, 'there is no event'),

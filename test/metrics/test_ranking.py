@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+import random
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from densereward_ros.metrics.ranking import kendall_tau_b, tau_of_tasks
+from densereward_ros.metrics.bootstrap import interval
+from densereward_ros.metrics.ranking import kendall_tau_b, tau_b_within_tasks
 
 
 def test_every_pair_in_order_and_none():
@@ -52,10 +54,28 @@ def test_it_is_what_scipy_calls_tau_b(pairs):
     assert kendall_tau_b(scores, outcomes) == pytest.approx(expected, nan_ok=True)
 
 
-def test_tasks_are_ranked_apart():
-    """One task in order, one against it, one with a single episode, which has none."""
+def test_only_episodes_of_one_task_are_compared():
+    """One pair in order, one against it, and one episode without another of its task: (1 - 1) / 2."""
     stacked = [('stack', 0.8, 0), ('stack', 0.9, 1)]
     opened = [('open', 0.2, 0), ('open', 0.1, 1)]
-    found = tau_of_tasks([*stacked, *opened, ('push', 0.5, 1)])
-    assert found == pytest.approx({'stack': 1.0, 'open': -1.0, 'push': math.nan}, nan_ok=True)
-    assert tau_of_tasks([]) == {}
+    assert tau_b_within_tasks([*stacked, *opened, ('push', 0.5, 1)]) == 0.0
+    assert tau_b_within_tasks([*stacked, ('push', 0.5, 1)]) == 1.0
+    assert math.isnan(tau_b_within_tasks([('push', 0.5, 1), ('pull', 0.4, 0)]))
+    assert math.isnan(tau_b_within_tasks([]))
+
+
+def test_a_task_of_one_outcome_counts_as_ties():
+    """A pair in order, and a pair that only the scores tell apart: 1 / sqrt(2 * 1)."""
+    episodes = [('stack', 0.1, 0), ('stack', 0.9, 1), ('open', 0.2, 1), ('open', 0.3, 1)]
+    assert tau_b_within_tasks(episodes) == pytest.approx(1 / math.sqrt(2))
+
+
+def test_its_interval_holds_it():
+    """Of many small tasks, some with one outcome in a resample; the mean over tasks does not do this."""
+    dice = random.Random(3)
+    episodes = [
+        (task, dice.random() + 0.3 * success, success) for task in range(40)
+        for success in [dice.random() < 0.7 for _ in range(6)]]
+    low, high = interval(episodes, tau_b_within_tasks, samples=300)
+    assert low < tau_b_within_tasks(episodes) < high
+    assert abs((low + high) / 2 - tau_b_within_tasks(episodes)) < (high - low) / 8
