@@ -35,7 +35,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument('--windows', type=int, default=24, help='of the demo checkpoint')
     parser.add_argument(
-        '--middle-windows', type=int, default=8, help='of the generated model; 0 leaves it out')
+        '--middle-windows', type=int, default=4, help='of the generated model; 0 leaves it out')
     parser.add_argument('--output', type=Path, help='write the figures as JSON too')
     arguments = parser.parse_args()
     cases = []
