@@ -168,3 +168,28 @@ def test_an_output_that_cannot_be_written_is_said_before_anything_is_scored(reco
     assert cli.main(['calibrate', str(recordings), '-o', str(recordings / 'file' / 't.yaml')]) == 1
     error = capsys.readouterr().err
     assert 'cannot be written' in error and error.count('\n') == 1
+
+
+class ScoreModel(GreyModel):
+    """A score head: a tenth of the grey level less 20, without words."""
+
+    bounded = False
+
+    def score(self, windows):
+        """Between -12.3 and -4.5."""
+        return [Verdict(int(w.newest.image[0, 0, 0]) / 10 - 20, Reason.NONE, bounded=False) for w in windows]
+
+
+def test_scores_without_words_are_calibrated_by_their_drop(recordings, monkeypatch, capsys):
+    """Two of 20 successful episodes fall by 4.3, and one may alarm: a drop just above that, beyond [0, 1]."""
+    monkeypatch.setattr('densereward_ros.models.opening.open_model', lambda *_: ScoreModel())
+    output = recordings / 'thresholds.yaml'
+    asked = ['calibrate', str(recordings), '--engine', 'score_head', '-o', str(output)]
+    assert cli.main([*asked, '--false-alarms', '0.1']) == 0
+    found = read(output)
+    assert (found.engine, found.settings.reward_drop) == ('score_head', pytest.approx(4.3001, abs=1e-4))
+    assert found.settings.reward_drop > 4.3
+    assert 'drop: the reward falls by 4.3001 or more within 2 s' in capsys.readouterr().out
+    assert cli.main([*asked, '--false-alarms', '0.15']) == 0
+    assert read(output).settings.reward_drop == 0.0001
+    assert 'failures: 3 of 3 have an event' in capsys.readouterr().out
