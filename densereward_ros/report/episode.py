@@ -61,7 +61,8 @@ def episode_section(
     heading = tag(
         'summary', tag('b', episode.name), tag('span', episode.task, class_='task'),
         tag('span', _outcome(episode), class_='last'))
-    return tag('details', heading, tag('div', *body, class_='body'), class_='episode', id=f'e{number}',
+    # A browser that follows a link to what is folded away unfolds it: hence the body has the name.
+    return tag('details', heading, tag('div', *body, class_='body', id=f'e{number}'), class_='episode',
                open=unfolded)
 
 

@@ -119,7 +119,7 @@ svg path { fill: none; vector-effect: non-scaling-stroke; }
 .episode[open] > summary b::before { transform: translateY(-.1em) rotate(45deg); }
 .episode > summary .task { grid-column: 1; color: var(--muted); padding-left: 1.07em; }
 .episode > summary .last { grid-row: 1; grid-column: 2; text-align: right; }
-.body { padding: .2rem 1.1rem 1.2rem; }
+.body { padding: .2rem 1.1rem 1.2rem; scroll-margin-top: 5.2rem; }
 .facts { display: flex; flex-wrap: wrap; gap: .2rem 1.6rem; font-size: .84rem; margin: 0 0 1.2rem; }
 .facts div { display: flex; gap: .45em; }
 .facts dt { color: var(--muted); } .facts dd { overflow-wrap: anywhere; }

@@ -251,6 +251,17 @@ def test_links_lead_somewhere(browser, pages):
             assert Path(path).is_file()
 
 
+def test_a_link_unfolds_its_episode(browser, pages):
+    """Of eight episodes all are folded at first; following the link shows one, its name at the top."""
+    browser.open(pages['hard'], 1280)
+    unfolded = "[...document.querySelectorAll('.episode')].map(each => each.open)"
+    assert not any(browser.evaluate(unfolded))
+    browser.evaluate("document.querySelector('.list a[href=\\'#e2\\']').click()")
+    assert browser.evaluate(unfolded) == [i == 1 for i in range(8)]
+    top = browser.evaluate("document.querySelectorAll('.episode')[1].getBoundingClientRect().top")
+    assert 0 <= top < 60
+
+
 def test_a_model_without_words_and_scale(browser, pages):
     """The axis has the rewards' own range, and nothing is said of reasons."""
     browser.open(pages['unbounded'], 1280)

@@ -148,7 +148,7 @@ def test_of_very_many_episodes_the_telling_ones_are_shown(monkeypatch):
     monkeypatch.setattr(page_module, 'MOST_EPISODES', 4)
     assert in_full(episodes) == [0, 1, 3, 5]
     shown = page('out', Results(tuple(episodes)), lambda _: Pictures())
-    assert re.findall('class="episode" id="(e[0-9]*)"', shown) == ['e1', 'e2', 'e4', 'e6']
+    assert re.findall('class="body" id="(e[0-9]*)"', shown) == ['e1', 'e2', 'e4', 'e6']
     assert re.findall('href="#(e[0-9]*)"', shown) == ['e1', 'e2', 'e4', 'e6']
     assert '4 of 6 episodes are shown in full' in shown
 
