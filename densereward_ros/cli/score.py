@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -188,8 +189,9 @@ def _score(
 
             ended = score_on_ray(
                 waiting, folder.folder, folder.asked, options, windowing, arguments.ray_address, progress.say)
-            for episode, recorded in ended:
-                progress.ended(episode, recorded)
+            with closing(ended):
+                for episode, recorded in ended:
+                    progress.ended(episode, recorded)
             return
         with Scorer(folder.folder, folder.asked, options, windowing, progress.say) as scorer:
             for episode in waiting:

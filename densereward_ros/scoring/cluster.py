@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import os
+import socket
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable, Iterator, Sequence
 
@@ -19,6 +21,9 @@ if TYPE_CHECKING:
 # A worker that was killed lets go of its journal at once; one whose machine was lost, when the file server
 # notices.
 PATIENCE_S = 60.0
+RETRIES = 3  # of a recording that takes its worker down with it
+REACH_S = 10.0
+OBJECT_STORE = 100_000_000  # bytes; only numbers of episodes travel
 
 
 class Worker:
@@ -60,17 +65,21 @@ def score_on_ray(
     worker has a GPU of its own, or where there is none, or the device is the CPU, a core. Raises ModelError
     and RecordingError.
     """
-    ray, begun_here = _connect(address)
+    if ':' in options.device:
+        raise ModelError(
+            f"device is '{options.device}' (with Ray each worker has a GPU of its own: 'auto', 'cpu' and "
+            "'cuda' are allowed)")
+    ray = _connect(address)
     try:
         gpus = int(ray.cluster_resources().get('GPU', 0)) if options.device != 'cpu' else 0
         workers = min(len(episodes), gpus or int(ray.cluster_resources()['CPU']))
         say(f'{workers} workers, each with a {"GPU" if gpus else "core"} and a model of its own')
-        context = ray.data.DataContext.get_current()
-        context.enable_progress_bars = False
+        ray.data.DataContext.get_current().enable_progress_bars = False
         scored = ray.data.from_items(
             [{'number': number} for number in range(len(episodes))], override_num_blocks=len(episodes),
         ).map_batches(
-            Worker, batch_size=1, concurrency=workers, num_gpus=1 if gpus else 0, num_cpus=1,
+            Worker, batch_size=1, compute=ray.data.ActorPoolStrategy(size=workers), num_cpus=1,
+            num_gpus=1 if gpus else 0, max_restarts=-1, max_task_retries=RETRIES,
             fn_constructor_args=(list(episodes), folder, asked, options, windowing, os.getcwd()))
         for row in scored.iter_rows():
             if row['error']:
@@ -82,22 +91,32 @@ def score_on_ray(
             f'the Ray cluster failed ({first_line(error)}); what was scored is kept, and the same command '
             'goes on from there') from error
     finally:
-        if begun_here:
-            ray.shutdown()
+        ray.shutdown()
 
 
-def _connect(address: str) -> tuple[Any, bool]:
-    """Ray, and whether this connected to it."""
+def _connect(address: str) -> Any:
+    """Ray, connected. Raises ModelError."""
+    # On one machine nobody asked for a cluster that tells others of its use.
+    os.environ.setdefault('RAY_USAGE_STATS_ENABLED', '0')
+    logging.getLogger('ray').setLevel(logging.ERROR)
     try:
         import ray
         import ray.data
     except ImportError as error:
         raise ModelError(f'--ray needs the Python package ray ({error}): pip install "ray[data]"') from error
-    if ray.is_initialized():
-        return ray, False
+    here = {} if address else {'include_dashboard': False, 'object_store_memory': OBJECT_STORE}
     try:
+        _reach(address)
         ray.init(
-            address=address or 'local', include_dashboard=None if address else False, log_to_driver=False)
-    except (ConnectionError, ValueError, RuntimeError) as error:
+            address=address or 'local', log_to_driver=False, logging_level=logging.ERROR, **here)
+    except (OSError, ValueError, RuntimeError, ray.exceptions.RayError) as error:
         raise ModelError(f'no Ray cluster at {address or "this machine"}: {first_line(error)}') from error
-    return ray, True
+    logging.getLogger('ray.data').setLevel(logging.ERROR)
+    return ray
+
+
+def _reach(address: str) -> None:
+    """Raise OSError where nobody listens: Ray itself would try for minutes."""
+    host, _, port = address.rpartition(':')
+    if host and port.isdecimal():
+        socket.create_connection((host, int(port)), REACH_S).close()
