@@ -10,8 +10,8 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from densereward_ros.cli.model_options import add_model_arguments, model_options
 from densereward_ros.events.calibration import START
-from densereward_ros.models.base import ENGINES, QUANTIZATIONS, RELEASED_MODEL
 
 if TYPE_CHECKING:
     from densereward_ros.recordings.labels import LabelledRecording
@@ -38,19 +38,7 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
     parser.add_argument(
         '-o', '--output', type=Path, default=Path('thresholds.yaml'), metavar='FILE',
         help='where the thresholds go, and beside them a picture (default: %(default)s)')
-    parser.add_argument('--model', default=RELEASED_MODEL, help='as the parameter (default: %(default)s)')
-    parser.add_argument('--revision', default='main', help='as model_revision (default: %(default)s)')
-    parser.add_argument('--device', default='auto', help='as the parameter (default: %(default)s)')
-    parser.add_argument(
-        '--engine', choices=ENGINES, default='fast', help='as the parameter (default: %(default)s)')
-    parser.add_argument(
-        '--quantization', choices=QUANTIZATIONS, default='none',
-        help='as the parameter (default: %(default)s)')
-    parser.add_argument(
-        '--max-pixels', type=int, default=0, metavar='N', help='as the parameter (default: %(default)s)')
-    parser.add_argument(
-        '--frame-interval', type=float, default=0.2, metavar='SECONDS',
-        help='as the parameter (default: %(default)s)')
+    add_model_arguments(parser)
     parser.add_argument(
         '--confirmations', type=int, default=START.confirmations, metavar='N',
         help='as the parameter (default: %(default)s)')
@@ -137,7 +125,6 @@ _MEANING = {
 def _score(labelled, arguments: argparse.Namespace):
     """A JudgedEpisode for each recording, and the model's name."""
     from densereward_ros.events.calibration import JudgedEpisode
-    from densereward_ros.models.base import ModelOptions
     from densereward_ros.models.opening import open_model
     from densereward_ros.models.prompt import clean_task
     from densereward_ros.recordings.base import RecordingError
@@ -157,11 +144,7 @@ def _score(labelled, arguments: argparse.Namespace):
                 f'{entry.path}: holds {len(opened)} episodes, as of several cameras, and has one label; '
                 'allowed is a recording of one')
         recordings.append((entry, *opened))
-    model = open_model(
-        ModelOptions(
-            model=arguments.model, revision=arguments.revision, device=arguments.device,
-            engine=arguments.engine, quantization=arguments.quantization, max_pixels=arguments.max_pixels),
-        lambda line: print(line, flush=True))
+    model = open_model(model_options(arguments), lambda line: print(line, flush=True))
     episodes = []
     for number, (entry, episode) in enumerate(recordings, 1):
         seen = windows_of(episode, arguments.frame_interval)

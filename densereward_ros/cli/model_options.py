@@ -11,12 +11,20 @@ from densereward_ros import __version__
 from densereward_ros.models.base import (
     DTYPES,
     ENGINES,
+    IMAGE_FORMATS,
     QUANTIZATIONS,
     RELEASED_MODEL,
     ModelError,
     ModelOptions,
+    check_options,
 )
 from densereward_ros.recordings.base import RecordingError
+
+# A recording can wait, as a robot cannot: a server that restarts or is busy costs no run.
+_PATIENCE_S = 60.0
+# Which verdicts there are depends on these; and on these with engine server alone.
+_OPTIONS = ('engine', 'device', 'dtype', 'quantization', 'max_pixels')
+_SERVER_OPTIONS = ('server_url', 'server_checkpoint', 'image_format', 'jpeg_quality')
 
 
 def add_model_arguments(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
@@ -27,7 +35,8 @@ def add_model_arguments(parser: argparse.ArgumentParser | argparse._ArgumentGrou
     parser.add_argument('--revision', default='main', help='of a model on the hub (default: %(default)s)')
     parser.add_argument(
         '--engine', choices=ENGINES, default='fast',
-        help='score_head for a checkpoint that scores in place of replying (default: %(default)s)')
+        help='score_head for a checkpoint that scores in place of replying; server for the one at '
+        '--server-url (default: %(default)s)')
     parser.add_argument('--device', default='auto', help='auto, cpu, cuda or cuda:N (default: %(default)s)')
     parser.add_argument('--dtype', choices=DTYPES, default='auto', help='(default: %(default)s)')
     parser.add_argument(
@@ -38,15 +47,37 @@ def add_model_arguments(parser: argparse.ArgumentParser | argparse._ArgumentGrou
     parser.add_argument(
         '--frame-interval', type=float, default=0.2, metavar='SECONDS',
         help='between the frames of a window (default: %(default)s)')
+    parser.add_argument(
+        '--server-url', default='', metavar='URL',
+        help='with --engine server, the OpenAI-compatible API, such as http://localhost:8000/v1: the images '
+        'go there, --model is the name that it serves, and DENSEREWARD_SERVER_KEY in the environment the key')
+    parser.add_argument(
+        '--server-timeout', type=float, default=_PATIENCE_S, metavar='SECONDS',
+        help='that a batch of windows waits for the server, retries included (default: %(default)s)')
+    parser.add_argument(
+        '--server-checkpoint', default='', metavar='CHECKPOINT',
+        help='that the server runs, for its system prompt: an id, a folder or tabletop (default: --model)')
+    parser.add_argument(
+        '--image-format', choices=IMAGE_FORMATS, default='png',
+        help='how images travel to the server (default: %(default)s)')
+    parser.add_argument(
+        '--jpeg-quality', type=int, default=90, metavar='N', help='1 to 100 (default: %(default)s)')
 
 
 def model_options(arguments: argparse.Namespace) -> ModelOptions:
     """The options that the arguments give. Raises ModelError."""
     if not 0 <= arguments.frame_interval < float('inf'):
         raise ModelError(f'frame-interval is {arguments.frame_interval} (0 or more seconds are allowed)')
-    return ModelOptions(
-        model=arguments.model, revision=arguments.revision, engine=arguments.engine, device=arguments.device,
-        dtype=arguments.dtype, quantization=arguments.quantization, max_pixels=arguments.max_pixels)
+    names = ('model', 'revision', *_OPTIONS, *_SERVER_OPTIONS, 'server_timeout')
+    options = ModelOptions(**{name: getattr(arguments, name) for name in names})
+    check_options(options)
+    return options
+
+
+def deciding_options(options: ModelOptions) -> dict[str, Any]:
+    """Those that decide which verdicts a model gives, by name, as JSON knows them."""
+    names = (*_OPTIONS, *(_SERVER_OPTIONS if options.engine == 'server' else ()))
+    return {name: getattr(options, name) for name in names}
 
 
 def provenance(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -56,11 +87,11 @@ def provenance(arguments: argparse.Namespace) -> dict[str, Any]:
     """
     from densereward_ros.scoring.provenance import model_provenance
 
+    options = model_options(arguments)
     return {
-        'model': arguments.model,
-        **model_provenance(model_options(arguments)),
-        'options': {name: getattr(arguments, name) for name in (
-            'revision', 'engine', 'device', 'dtype', 'quantization', 'max_pixels', 'frame_interval')},
+        'model': options.model,
+        **model_provenance(options),
+        'options': {**deciding_options(options), 'frame_interval': arguments.frame_interval},
         'version': __version__,
     }
 

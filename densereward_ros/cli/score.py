@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from densereward_ros import __version__
-from densereward_ros.models.base import DTYPES, ENGINES, QUANTIZATIONS, RELEASED_MODEL, ModelOptions
+from densereward_ros.cli.model_options import add_model_arguments, deciding_options, model_options
+from densereward_ros.models.base import ModelError, ModelOptions
 
 if TYPE_CHECKING:
     from densereward_ros.events.settings import DetectorSettings
@@ -47,19 +48,7 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
     parser.add_argument(
         '--topics', nargs='+', default=[], metavar='TOPIC',
         help='of bags and LeRobot datasets, only these cameras (default: all in colour)')
-    parser.add_argument('--model', default=RELEASED_MODEL, help='as of the node (default: %(default)s)')
-    parser.add_argument('--revision', default='main', help='of a model on the hub (default: %(default)s)')
-    parser.add_argument('--device', default='auto', help='auto, cpu, cuda or cuda:N (default: %(default)s)')
-    parser.add_argument('--dtype', choices=DTYPES, default='auto', help='(default: %(default)s)')
-    parser.add_argument(
-        '--engine', choices=ENGINES, default='fast', help='as of the node (default: %(default)s)')
-    parser.add_argument(
-        '--quantization', choices=QUANTIZATIONS, default='none', help='as of the node (default: %(default)s)')
-    parser.add_argument(
-        '--max-pixels', type=int, default=0, metavar='N', help='as of the node (default: %(default)s)')
-    parser.add_argument(
-        '--frame-interval', type=float, default=0.2, metavar='SECONDS',
-        help='between the frames of a window (default: %(default)s)')
+    add_model_arguments(parser)
     parser.add_argument(
         '--batch', type=_batch, default=8, metavar='N',
         help='windows of a recording that are scored together (default: %(default)s)')
@@ -83,7 +72,7 @@ def run(arguments: argparse.Namespace) -> int:
     from densereward_ros.recordings.base import RecordingError
     from densereward_ros.scoring.run_folder import RunFolder
 
-    options, windowing = _model_options(arguments), _windowing(arguments)
+    options, windowing = model_options(arguments), _windowing(arguments)
     settings = _settings(arguments)
     inputs = {
         'inputs': arguments.inputs, 'task': arguments.task, 'rate': arguments.rate,
@@ -114,16 +103,6 @@ def run(arguments: argparse.Namespace) -> int:
         _write(results, arguments.output, arguments.table)
     print(_summary(results, arguments.output))
     return SOME_SKIPPED if results.failed else 0
-
-
-def _model_options(arguments: argparse.Namespace) -> ModelOptions:
-    from densereward_ros.models.base import check_options
-
-    options = ModelOptions(
-        model=arguments.model, revision=arguments.revision, device=arguments.device, dtype=arguments.dtype,
-        engine=arguments.engine, quantization=arguments.quantization, max_pixels=arguments.max_pixels)
-    check_options(options)
-    return options
 
 
 def _windowing(arguments: argparse.Namespace) -> Windowing:
@@ -163,8 +142,9 @@ def _settings(arguments: argparse.Namespace) -> DetectorSettings:
 
 def _asked(options: ModelOptions, windowing: Windowing) -> dict[str, Any]:
     """What decides which verdicts there are."""
-    names = ('model', 'revision', 'device', 'dtype', 'engine', 'quantization', 'max_pixels')
-    return {**{name: getattr(options, name) for name in names}, **asdict(windowing)}
+    return {
+        'model': options.model, 'revision': options.revision, **deciding_options(options),
+        **asdict(windowing)}
 
 
 def _whole(text: str) -> str:
@@ -195,7 +175,13 @@ def _score(
             return
         with Scorer(folder.folder, folder.asked, options, windowing, progress.say) as scorer:
             for episode in waiting:
-                progress.ended(episode, scorer.score(episode, progress.at))
+                try:
+                    recorded = scorer.score(episode, progress.at)
+                except ModelError as error:
+                    raise ModelError(
+                        f'{error}; {folder.folder} keeps what was scored, and the same command goes on '
+                        'from there') from error
+                progress.ended(episode, recorded)
 
 
 def _results(

@@ -69,6 +69,7 @@ class ServerModel:
     models and its kind are looked up again, before it gets windows.
     """
 
+    bounded = True
     corrected = 0  # the server holds replies to the format, or nobody does
 
     def __init__(

@@ -15,8 +15,11 @@ _CHUNK = 2**24
 def model_provenance(options: ModelOptions) -> dict[str, Any]:
     """The commit of a model from the hub, or the SHA-256 of each file of a local one; {} for any other.
 
-    It is to be asked once the model is there. Raises ModelError, OSError.
+    A model on a server is another, whatever its name. It is to be asked once the model is there. Raises
+    ModelError, OSError.
     """
+    if options.engine == 'server':
+        return {}
     folder = tabletop_folder() if options.model == TABLETOP else Path(options.model).expanduser()
     if folder.is_dir():
         return {'model_files': file_hashes(folder)}
