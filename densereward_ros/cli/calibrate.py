@@ -14,6 +14,7 @@ from densereward_ros.cli.model_options import add_model_arguments, model_options
 from densereward_ros.events.calibration import START
 
 if TYPE_CHECKING:
+    from densereward_ros.models.base import ModelOptions
     from densereward_ros.recordings.labels import LabelledRecording
 
 
@@ -59,6 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
     from densereward_ros.events.conformal import CalibrationError
     from densereward_ros.recordings.labels import read_labels
 
+    options = model_options(arguments)
     labelled = read_labels(arguments.recordings)
     rules = tuple(dict.fromkeys(arguments.rules or ()))
     try:
@@ -70,7 +72,7 @@ def run(arguments: argparse.Namespace) -> int:
     # What cannot be promised is said before an hour of scoring, not after it.
     calibration.check_promise(sum(map(_is_clean, labelled)), arguments.false_alarms, len(rules) or 1)
     _check_writable(arguments.output)
-    episodes, model = _score(labelled, arguments)
+    episodes, model = _score(labelled, options, arguments.frame_interval)
     clean = [episode for episode, recording in zip(episodes, labelled) if _is_clean(recording)]
     failed = [episode for episode, recording in zip(episodes, labelled) if not _is_clean(recording)]
     rules = rules or calibration.rules_of(episodes)
@@ -122,7 +124,7 @@ _MEANING = {
 }
 
 
-def _score(labelled, arguments: argparse.Namespace):
+def _score(labelled, options: ModelOptions, frame_interval: float):
     """A JudgedEpisode for each recording, and the model's name."""
     from densereward_ros.events.calibration import JudgedEpisode
     from densereward_ros.models.opening import open_model
@@ -144,15 +146,15 @@ def _score(labelled, arguments: argparse.Namespace):
                 f'{entry.path}: holds {len(opened)} episodes, as of several cameras, and has one label; '
                 'allowed is a recording of one')
         recordings.append((entry, *opened))
-    model = open_model(model_options(arguments), lambda line: print(line, flush=True))
+    model = open_model(options, lambda line: print(line, flush=True))
     episodes = []
     for number, (entry, episode) in enumerate(recordings, 1):
-        seen = windows_of(episode, arguments.frame_interval)
+        seen = windows_of(episode, frame_interval)
         first = list(islice(seen, 1))
         verdicts, malformed = judge(model, (one.window for one in chain(first, seen)))
         if not verdicts:
             raise RecordingError(f'{entry.path}: too short for a verdict, which takes three frames '
-                                 f'{arguments.frame_interval:g} s apart')
+                                 f'{frame_interval:g} s apart')
         failed_ns = None
         if entry.labels.failures:
             # A bag's stamps do not count from its first frame, as labels do.

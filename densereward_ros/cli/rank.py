@@ -38,7 +38,7 @@ def run(arguments: argparse.Namespace) -> int:
     from densereward_ros.models.opening import open_model
     from densereward_ros.recordings.outcome import open_one, outcome_of
 
-    task = allowed_task(arguments.task)
+    task, options = allowed_task(arguments.task), model_options(arguments)
     sources = list(dict.fromkeys(arguments.recordings))
     episodes, failed = {}, {}
     for source in sources:
@@ -48,7 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
             failed[source] = str(error)
     if not episodes:
         raise RecordingError(next(iter(failed.values())))
-    model = open_model(model_options(arguments), lambda line: print(line, flush=True))
+    model = open_model(options, lambda line: print(line, flush=True))
     outcomes = {}
     for number, (source, episode) in enumerate(episodes.items(), 1):
         try:

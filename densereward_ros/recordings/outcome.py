@@ -12,6 +12,7 @@ from densereward_ros.recordings.episode import Episode
 from densereward_ros.recordings.judging import judge
 from densereward_ros.recordings.opening import open_episodes
 from densereward_ros.recordings.windows import windows_of
+from densereward_ros.types import ImageError
 
 MEASURES = ('final', 'mean')
 
@@ -42,7 +43,10 @@ def open_one(source: str | Path, task: str, rate: float = 0.0) -> Episode:
 def outcome_of(model: RewardModel, episode: Episode, frame_interval: float = 0.2) -> Outcome:
     """Score every window of an episode. Raises RecordingError, also where there is no verdict."""
     source = episode.source
-    verdicts, malformed = judge(model, (seen.window for seen in windows_of(episode, frame_interval)))
+    try:
+        verdicts, malformed = judge(model, (seen.window for seen in windows_of(episode, frame_interval)))
+    except ImageError as error:  # decoded, and of a size that the model cannot take
+        raise RecordingError(f'{source}: {error}') from error
     if not verdicts:
         why = f'its replies were malformed, all {malformed} of them' if malformed else (
             f'too short for a verdict, which takes three frames {frame_interval:g} s apart')
