@@ -32,12 +32,18 @@ EPISODES = 8
 # Below this share of what the robots ask for, the server is saturated.
 ENOUGH = 0.9
 WARM_UP_S = 2.0
+LOAD = os.getloadavg()[0]  # before any of this runs
 
 
 @dataclass
 class Robot:
-    """What became of one robot's questions. ages_s: from the newest frame to its verdict."""
+    """What became of one robot's questions.
 
+    verdicts: that came while it was measured. ages_s: of the questions asked meanwhile, from the newest frame
+    to its verdict, whenever that came: to leave out late ones would flatter a server that is too slow.
+    """
+
+    verdicts: int = 0
     ages_s: list[float] = field(default_factory=list)
     unanswered: int = 0
     malformed: int = 0
@@ -70,7 +76,9 @@ def main() -> None:
         try:
             server.launch()
             server.ready()
-            what = f'transformers serve, float32 on {os.cpu_count()} cores, the demo checkpoint'
+            what = (
+                f'transformers serve of the demo checkpoint, float32, on {os.cpu_count()} cores shared with '
+                'the robots')
             measure(arguments, server.url, what)
         finally:
             server.kill()
@@ -87,14 +95,18 @@ def measure(arguments: argparse.Namespace, url: str, what: str) -> None:
           f'{"unanswered":>10}')
     for count in arguments.robots:
         levels.append(level(count, options, episodes, arguments.rate, arguments.seconds))
-        print('{robots:>6} {asked_hz:>8.1f} {verdicts_hz:>10.2f} {age_p50_s:>9.3f} {age_p95_s:>9.3f} '
-              '{jain:>6.3f} {unanswered:>10}'.format(**levels[-1]), flush=True)
+        shown = {name: '-' if value is None else value for name, value in levels[-1].items()}
+        print('{robots:>6} {asked_hz:>8} {verdicts_hz:>10} {age_p50_s:>9} {age_p95_s:>9} {jain:>6} '
+              '{unanswered:>10}'.format(**shown), flush=True)
     saturated = [one['robots'] for one in levels if one['verdicts_hz'] < ENOUGH * one['asked_hz']]
     most = max(one['verdicts_hz'] for one in levels)
     at = f'saturated from {saturated[0]} robots on' if saturated else 'not saturated'
     print(f'{what}: {at}; at most {most:.2f} verdicts a second')
+    if LOAD > 1.0:
+        print(f'The machine was busy with other things: its load was {LOAD:.1f} before.')
     arguments.output.write_text(json.dumps({
-        'server': what, 'rate_hz': arguments.rate, 'seconds': arguments.seconds, 'format': arguments.format,
+        'server': what, 'load_before': round(LOAD, 1), 'rate_hz': arguments.rate,
+        'seconds': arguments.seconds, 'format': arguments.format,
         'saturated_from_robots': saturated[0] if saturated else None, 'most_verdicts_hz': most,
         'levels': levels}, indent=1) + '\n')
 
@@ -118,18 +130,24 @@ def level(
     for model in models:
         model.close()
     ages = [age for robot in robots for age in robot.ages_s]
-    shares = [len(robot.ages_s) for robot in robots]
+    shares = [robot.verdicts for robot in robots]
     return {
         'robots': count,
         'asked_hz': round(count * rate, 3),
-        'verdicts_hz': round(len(ages) / seconds, 3),
+        'verdicts_hz': round(sum(shares) / seconds, 3),
         'age_p50_s': round(statistics.median(ages), 3) if ages else None,
         'age_p95_s': round(float(np.percentile(ages, 95)), 3) if ages else None,
-        'jain': round(sum(shares) ** 2 / (count * sum(share**2 for share in shares)), 4) if ages else None,
+        'jain': jain(shares),
         'fewest_of_a_robot': min(shares),
         'most_of_a_robot': max(shares),
         'unanswered': sum(robot.unanswered for robot in robots),
         'malformed': sum(robot.malformed for robot in robots)}
+
+
+def jain(shares: list[int]) -> float | None:
+    """Jain's index of fairness: 1 where all get the same, 1/N where one gets all; None where nobody does."""
+    squares = len(shares) * sum(share**2 for share in shares)
+    return round(sum(shares) ** 2 / squares, 4) if squares else None
 
 
 def work(
@@ -153,9 +171,11 @@ def work(
             time.sleep(0.05)  # an open circuit refuses at once
         else:
             now = time.monotonic()
-            if begin <= now < end:
-                robot.ages_s.append(now - taken)
-                robot.malformed += not isinstance(reply, Verdict)
+            robot.malformed += not isinstance(reply, Verdict)
+            if isinstance(reply, Verdict):
+                robot.verdicts += begin <= now < end
+                if taken >= begin:
+                    robot.ages_s.append(now - taken)
         due += 1 / rate
 
 

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 # At open: a server that loads the model on the first request takes its time.
 _OPENING_S = 60.0
+# Later on, when it has failed: longer than a tick, for one that is slow to come back or busy with others.
+_MEETING_AGAIN_S = 10.0
 _FIRST_RETRY_S, _LONGEST_RETRY_S = 0.05, 1.0
 _CLOSING_S = 2.0
 _GREY_SIDE = 224  # pixels
@@ -66,7 +68,7 @@ class ServerModel:
 
     Whatever the server does, score() ends within server_timeout. After three that failed in a row the
     server is left alone for seconds, in which score() raises ModelError at once (see Circuit); then its
-    models and its kind are looked up again, before it gets windows.
+    models and its kind are looked up again, before it gets windows. That goes on when a score() ends.
     """
 
     bounded = True
@@ -94,6 +96,7 @@ class ServerModel:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name='server', daemon=True)
         self._thread.start()
+        self._meeting: asyncio.Task | None = None  # in the loop, as is
         self._client: Any = None  # made by the loop that it lives in
 
     def score(self, windows: Sequence[Window]) -> list[Verdict | MalformedReply]:
@@ -113,7 +116,8 @@ class ServerModel:
         if len(faults) < len(outcomes):
             self.circuit.succeeded()
         else:
-            self.circuit.failed(str(faults[0]), wish_s=max(fault.wish_s for fault in faults))
+            if faults[0].status != _STILL_MEETING:
+                self.circuit.failed(str(faults[0]), wish_s=max(fault.wish_s for fault in faults))
             raise ModelError(str(faults[0]))
         if faults:
             self.circuit.last_error = str(faults[0])
@@ -140,9 +144,8 @@ class ServerModel:
         if self._closed:
             return
         self._closed = True
-        if self._client is not None:
-            with contextlib.suppress(Exception):
-                asyncio.run_coroutine_threadsafe(self._client.close(), self._loop).result(_CLOSING_S)
+        with contextlib.suppress(Exception):
+            asyncio.run_coroutine_threadsafe(self._hang_up(), self._loop).result(_CLOSING_S)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(_CLOSING_S)
         if not self._thread.is_alive():
@@ -193,7 +196,7 @@ class ServerModel:
         """For each chat a verdict, a malformed reply, or a Fault."""
         if self.circuit.state is not State.CLOSED:
             try:
-                await self._within(deadline - time.monotonic(), self._meet())
+                await self._meet_again(deadline)
             except Fault as fault:
                 return [fault] * len(chats)
         return await asyncio.gather(*(self._answer(messages, deadline) for messages in chats))
@@ -262,6 +265,25 @@ class ServerModel:
             break
         self._progress(f'{self.name} is ready on {self._address.url}: {self._described(wished[0])}')
 
+    async def _meet_again(self, deadline: float) -> None:
+        """Returns when it has been met. Raises Fault; at the deadline as well, and the meeting goes on."""
+        if self._meeting is None:
+            patience = max(_MEETING_AGAIN_S, self._options.server_timeout)
+            self._meeting = asyncio.ensure_future(self._within(patience, self._meet()))
+        done, _ = await asyncio.wait([self._meeting], timeout=max(deadline - time.monotonic(), 0.0))
+        if not done:
+            raise Fault(f'{self._address.url} is asked whether it is there again', _STILL_MEETING)
+        meeting, self._meeting = self._meeting, None
+        meeting.result()
+
+    async def _hang_up(self) -> None:
+        if self._meeting is not None:
+            self._meeting.cancel()
+            with contextlib.suppress(asyncio.CancelledError, Fault):
+                await self._meeting
+        if self._client is not None:
+            await self._client.close()
+
     async def _models(self) -> tuple[list[str], str]:
         """The names of the models that the server lists, and who owns them; nothing where it lists none."""
         try:
@@ -310,3 +332,4 @@ class ServerModel:
 
 
 _TIMED_OUT = 504  # as a proxy would say it
+_STILL_MEETING = 102

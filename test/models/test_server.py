@@ -302,6 +302,26 @@ def test_a_server_that_came_back_as_another_kind_is_asked_in_its_own_words(stub,
     assert 'structured_outputs' in stub.scored[-1].body
 
 
+def test_a_server_that_is_slow_to_come_back_is_waited_for(stub, opened, window, monkeypatch):
+    """Longer than a tick lasts: no tick is longer for it, and it is asked once."""
+    monkeypatch.setattr('densereward_ros.models.circuit.FIRST_PAUSE_S', 0.05)
+    model = opened(impatient=True)
+    stub.answer = lambda exchange: exchange.error(500)
+    for _ in range(3):
+        failed(model, window)
+    ready, before = threading.Event(), len(stub.exchanges)
+    stub.warm_up = lambda exchange: message() if ready.wait(20) else None
+    stub.answer = lambda exchange: message()
+    wait_until(lambda: model.circuit.state is State.HALF_OPEN)
+    for _ in range(2):
+        assert failed(model, window) == f'{stub.url} is asked whether it is there again'
+    assert model.circuit.state is State.HALF_OPEN
+    assert [exchange.warm_up for exchange in stub.exchanges[before:]] == [True]
+    ready.set()
+    assert recovered(model, window) == [CORRECT]
+    assert [exchange.warm_up for exchange in stub.exchanges[before:]] == [True, False]
+
+
 def test_a_wish_to_be_left_alone_is_followed(stub, opened, window):
     """Retry-After longer than the tick opens the circuit at once."""
     model = opened(impatient=True)

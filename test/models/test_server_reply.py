@@ -74,8 +74,9 @@ def test_garbage_is_no_answer(answer, why):
 
 NAMES = ['choices', 'message', 'content', 'reasoning', 'logprobs', 'token', 'top_logprobs']
 JSON = st.recursive(
-    st.none() | st.booleans() | st.floats() | st.text(),
-    lambda inner: st.lists(inner) | st.dictionaries(st.sampled_from(NAMES), inner))
+    st.none() | st.booleans() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from(NAMES), inner, max_size=4),
+    max_leaves=20)
 
 
 @settings(max_examples=40)
