@@ -70,9 +70,11 @@ def run(arguments: argparse.Namespace) -> int:
     """Score, write, print. Raises RecordingError and ModelError."""
     from densereward_ros.cli.inputs import open_inputs
     from densereward_ros.recordings.base import RecordingError
+    from densereward_ros.scoring.run import Windowing
     from densereward_ros.scoring.run_folder import RunFolder
 
-    options, windowing = model_options(arguments), _windowing(arguments)
+    options = model_options(arguments)
+    windowing = Windowing(frame_interval=arguments.frame_interval, batch=arguments.batch)
     settings = _settings(arguments)
     inputs = {
         'inputs': arguments.inputs, 'task': arguments.task, 'rate': arguments.rate,
@@ -103,19 +105,6 @@ def run(arguments: argparse.Namespace) -> int:
         _write(results, arguments.output, arguments.table)
     print(_summary(results, arguments.output))
     return SOME_SKIPPED if results.failed else 0
-
-
-def _windowing(arguments: argparse.Namespace) -> Windowing:
-    from densereward_ros.frames.window import FrameWindow
-    from densereward_ros.recordings.base import RecordingError
-    from densereward_ros.scoring.run import Windowing
-
-    windowing = Windowing(frame_interval=arguments.frame_interval, batch=arguments.batch)
-    try:
-        FrameWindow(windowing.frame_interval, windowing.max_frame_age)
-    except ValueError as error:
-        raise RecordingError(str(error)) from None
-    return windowing
 
 
 def _settings(arguments: argparse.Namespace) -> DetectorSettings:

@@ -196,7 +196,7 @@ def test_ctrl_c_ends_with_130_and_the_same_command_goes_on(tmp_path, model, caps
 
 @pytest.mark.parametrize(('arguments', 'line'), [
     ([], 'run: no task is given; allowed is --task'),
-    (['--task', TASK, '--frame-interval', '-1'], 'frame_interval is -1.0, allowed: seconds, 0 or more'),
+    (['--task', TASK, '--frame-interval', '-1'], 'frame-interval is -1.0 (0 or more seconds are allowed)'),
     (['--task', TASK, '--max-pixels', '17'], 'max_pixels is 17 '),
     (['--task', TASK, '--device', 'tpu'], "device is 'tpu' "),
     (['--task', TASK, '--rate', '-5'], 'rate is -5.0; allowed: frames a second'),
