@@ -52,13 +52,12 @@ th:last-child, td:last-child { padding-right: 0; }
 .n { text-align: right; white-space: nowrap; }
 .list { table-layout: fixed; }
 .list td { vertical-align: middle; padding-top: .5rem; padding-bottom: .5rem; }
-.list th:nth-child(1) { width: 2.6rem; } .list th:nth-child(3) { width: 10.5rem; }
-.list th:nth-child(n+4) { width: 5.3rem; } .list th:nth-child(4) { width: 5.4rem; }
-.list th:nth-child(8) { width: 8.5rem; }
+.list th:nth-child(1) { width: 2.6rem; } .list th:nth-child(3) { width: 10rem; }
+.list th:nth-child(n+4) { width: 5rem; } .list th:nth-child(8) { width: 8rem; }
 .narrow { display: none; }
 .list .task { display: -webkit-box; -webkit-box-orient: vertical; -webkit-line-clamp: 2; overflow: hidden;
   color: var(--muted); font-size: .8rem; line-height: 1.35; }
-.spark { display: block; width: 9rem; height: 2rem; }
+.spark { display: block; width: 8.6rem; height: 2rem; }
 .two { display: grid; grid-template-columns: 1fr 1fr; gap: 1.5rem 3rem; }
 
 svg path { fill: none; vector-effect: non-scaling-stroke; }
@@ -151,6 +150,11 @@ details.verdicts td { padding-top: .12rem; padding-bottom: .12rem; }
 a:focus-visible, summary:focus-visible {
   outline: 2px solid var(--curve); outline-offset: 2px; border-radius: 3px; }
 
+@media (max-width: 62rem) {
+  .list :is(th, td):is(:nth-child(1), :nth-child(5), :nth-child(6)) { display: none; }
+  .list th:nth-child(3) { width: 7rem; } .list th:nth-child(8) { width: 7rem; }
+  .spark { width: 6rem; }
+}
 @media (max-width: 44rem) {
   body { padding-top: 1.4rem; }
   h1 { font-size: 1.4rem; }

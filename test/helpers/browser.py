@@ -87,12 +87,13 @@ class Browser:
 
     def screenshot(self, file: Path, whole: bool = True) -> Path:
         """A PNG of the window, or of the whole page."""
-        across, down = self.evaluate(
-            '[innerWidth, Math.max(innerHeight, document.documentElement.scrollHeight)]' if whole
-            else '[innerWidth, innerHeight]')
-        answer = self.call(
-            'Page.captureScreenshot', format='png', captureBeyondViewport=whole,
-            clip={'x': 0, 'y': 0, 'width': across, 'height': down, 'scale': 1})
+        options = {}
+        if whole:
+            width, height = self.evaluate(
+                '[innerWidth, Math.max(innerHeight, document.documentElement.scrollHeight)]')
+            clip = {'x': 0, 'y': 0, 'width': width, 'height': height, 'scale': 1}
+            options = {'captureBeyondViewport': True, 'clip': clip}
+        answer = self.call('Page.captureScreenshot', format='png', **options)
         file.write_bytes(base64.b64decode(answer['data']))
         return file
 

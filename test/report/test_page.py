@@ -86,7 +86,7 @@ def browser():
     browser.close()
 
 
-@pytest.mark.parametrize('width', [1280, 400])
+@pytest.mark.parametrize('width', [1280, 980, 720, 400])
 @pytest.mark.parametrize('name', ['hard', 'unbounded', 'empty'])
 def test_nothing_is_wider_than_the_window(browser, pages, name, width):
     """Not the page, and nothing in it that would be cut off: also with every table unfolded."""
@@ -99,6 +99,8 @@ def test_nothing_is_wider_than_the_window(browser, pages, name, width):
         }).map(each => each.tagName + ' ' + each.className + ' ' + each.textContent.slice(0, 40))""")
     assert wide == []
     assert browser.evaluate('document.documentElement.scrollWidth') <= width
+    names = "[...document.querySelectorAll('.list td:nth-child(2)')].map(each => each.clientWidth)"
+    assert all(room >= 130 for room in browser.evaluate(names))
     # The last word of a time axis may stand out a little; there is room for it.
     cut = browser.evaluate("""
         [...document.querySelectorAll('.body > *, .story > *, td, figure')].filter(
