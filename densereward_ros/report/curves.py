@@ -14,6 +14,7 @@ MOST_POINTS = 300  # of one curve; more cannot be told apart on a page
 WIDE, NARROW = 900, 300  # pixels: how wide the drawing is on a desk and on a telephone
 LEAST_S = 1.0  # of the time axis
 LARGEST = 1e300  # reward that has a place of its own on the axis: beyond, differences are infinite
+LABEL = '▲'  # of a labelled failure; it is shown without its word where there is no room
 LETTER = 6.6  # pixels, of a word beside a mark
 Point = tuple[float, float]
 
@@ -95,15 +96,13 @@ def reward_chart(episode: ScoredEpisode, scale: Scale, bounded: bool) -> Markup:
     runs = stretches(frames)
     drawn = [
         _path('grid', *(f'M0 {scale.y(value):.1f}H1000' for value, _ in marks(scale.low, scale.high, 6))),
-        _path('seam', *(f'M{scale.x(at):.1f} 0V100' for at in _seams(frames))),
-        _path('event', *(f'M{scale.x(e.seconds):.1f} 0V100' for e in episode.events if e.rule is Rule.WORD)),
-        _path('event drop', *(
-            f'M{scale.x(e.seconds):.1f} 0V100' for e in episode.events if e.rule is Rule.REWARD_DROP)),
+        _ticks('seam', scale, _seams(frames)),
+        _ticks('event', scale, [event.seconds for event in episode.events if event.rule is Rule.WORD]),
+        _ticks('event drop', scale, [
+            event.seconds for event in episode.events if event.rule is Rule.REWARD_DROP]),
         _path('truth', _line(_progress(labels.progress, scale))) if labels.progress else None,
         *_curves(runs, scale, MOST_POINTS),
-        _path('malformed', *(
-            f'M{x:.1f} 95V100' for x, _ in thin(
-                [(scale.x(frame.seconds), 0.0) for frame in frames if frame.reward is None], MOST_POINTS))),
+        _ticks('malformed', scale, [frame.seconds for frame in frames if frame.reward is None], top=95),
         _path('wrong', *(
             f'M{x:.1f} {y:.1f}h0' for x, y in thin(
                 [(scale.x(frame.seconds), scale.y(frame.reward)) for frame in frames
@@ -115,14 +114,14 @@ def reward_chart(episode: ScoredEpisode, scale: Scale, bounded: bool) -> Markup:
     x_axis = [tag('span', f'{text} s' if (at, text) == times[-1] else text, class_='x',
                   style=f'left:{scale.x(at) / 10:.2f}%') for at, text in times]
     known = [(failure.seconds, failure.reason.word if failure.reason else 'failure')
-             for failure in labels.failures or ()]
+             for failure in (labels.failures or ())[:MOST_POINTS]]
     return tag(
         'figure',
         _flags('flags', scale, [
             (event.seconds, str(number), event_words(event))
             for number, event in enumerate(episode.events, 1)]),
         tag('div', drawing(*drawn), *y_axis, class_='plot', role='img', aria_label=told(episode)),
-        _flags('flags known', scale, [(seconds, '▲', word) for seconds, word in known]) if known else None,
+        _flags('flags known', scale, [(seconds, LABEL, word) for seconds, word in known]) if known else None,
         tag('div', *x_axis, class_='axis', aria_hidden='true'),
         _legend(episode, bounded),
         class_='chart')
@@ -181,6 +180,12 @@ def _path(kind: str, *pieces: str) -> Markup | None:
     return tag('path', class_=kind, d=data) if data else None
 
 
+def _ticks(kind: str, scale: Scale, times: Sequence[float], top: int = 0) -> Markup | None:
+    """Upright lines, from `top` to the foot."""
+    places = thin([(scale.x(seconds), 0.0) for seconds in times], MOST_POINTS)
+    return _path(kind, *(f'M{x:.1f} {top}V100' for x, _ in places))
+
+
 def _progress(progress: Sequence[Point], scale: Scale) -> list[Point]:
     """Labelled progress goes from 0 to 1 whatever the rewards do, so it has the whole height."""
     return thin([(scale.x(seconds), 4 + 92 * (1 - value)) for seconds, value in progress], MOST_POINTS)
@@ -203,7 +208,8 @@ def _flags(kind: str, scale: Scale, entries: list[tuple[float, str, str]]) -> Ma
         tag('span', tag('b', mark), tag('i', word), style=f'left:{100 * at:.2f}%',
             class_=f'flag{wide and f" {wide}-wide"}{narrow and f" {narrow}"}')
         for at, (mark, word), wide, narrow in zip(
-            places, texts, fit_flags(places, texts, WIDE), fit_flags(places, texts, NARROW))]
+            places, texts, fit_flags(places, texts, WIDE), fit_flags(places, texts, NARROW))
+        if mark == LABEL or (wide, narrow) != ('no', 'no')]
     return tag('div', *spans, class_=kind, aria_hidden='true')
 
 
@@ -244,7 +250,7 @@ def _legend(episode: ScoredEpisode, bounded: bool) -> Markup:
         scaled = '' if bounded else ', 0 to 1 over the height'
         shown.append(('truth', f'labelled progress{scaled}'))
     if episode.labels.failures:
-        shown.append(('known', '▲ labelled failure'))
+        shown.append(('known', f'{LABEL} labelled failure'))
     if any(frame.reward is None for frame in episode.frames):
         shown.append(('malformed', 'malformed reply'))
     if _seams(episode.frames):

@@ -100,6 +100,9 @@ def test_a_long_episode_is_as_large_as_a_short_one():
     long = [None if i % 40 == 7 else (i % 100) / 100 for i in range(20_000)]
     drawn = chart(episode('x', long, {i: Reason.MISS for i in range(100, 20_000, 500)}))
     assert len(drawn) < 40_000
+    events = {i: Reason.MISS for i in range(1, 3_000, 3)}
+    busy = episode('x', [0.5] * 3_000, events, segments=range(0, 3_000, 7))
+    assert len(chart(busy)) < 40_000
     assert len(re.findall(r'[ML ]', paths(drawn, 'curve'))) < 8 * MOST_POINTS
 
 
