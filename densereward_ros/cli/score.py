@@ -6,7 +6,7 @@ import argparse
 import os
 import sys
 from contextlib import closing
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -102,7 +102,7 @@ def run(arguments: argparse.Namespace) -> int:
             return INTERRUPTED
         if not results.episodes:
             raise RecordingError('nothing was scored: no recording has a window that can be')
-        _write(results, arguments.output, arguments.table)
+        results = _write(results, arguments.output, arguments.table)
     print(_summary(results, arguments.output))
     return SOME_SKIPPED if results.failed else 0
 
@@ -185,8 +185,8 @@ def _results(
     return collect(recorded, settings, about, failed)
 
 
-def _write(results: Results, output: Path, table: str) -> None:
-    """Tables last: a folder that has them has all the rest."""
+def _write(results: Results, output: Path, table: str) -> Results:
+    """Tables last: a folder that has them has all the rest. A dataset that cannot be copied has failed too."""
     from densereward_ros.recordings.base import RecordingError
     from densereward_ros.recordings.lerobot_layout import is_dataset
     from densereward_ros.recordings.names import path_name, unique_names
@@ -198,16 +198,23 @@ def _write(results: Results, output: Path, table: str) -> None:
         source for source in dict.fromkeys(episode.source for episode in results.episodes)
         if is_dataset(Path(source))]
     names = unique_names(path_name(Path(source).resolve().name) for source in datasets)
+    failed = list(results.failed)
     try:
         write_mcap(results.episodes, output / 'mcap', results.run['model'], results.run['bounded'])
         for source, name in zip(datasets, names):
             scored = [episode for episode in results.episodes if episode.source == source]
-            write_lerobot(source, scored, output / 'lerobot' / name)
+            try:
+                write_lerobot(source, scored, output / 'lerobot' / name)
+            except RecordingError as error:
+                failed.append((source, f'no copy with rewards: {error}'))
+                print(f'skipped: {failed[-1][1]}', flush=True)
+        results = replace(results, failed=tuple(failed))
         write_results(results, output, table)
     except OSError as error:
         raise RecordingError(
             f'{output}: cannot be written ({error.strerror or error}); all verdicts are kept, and the same '
             'command goes on from there') from None
+    return results
 
 
 def _summary(results: Results, output: Path) -> str:

@@ -109,6 +109,23 @@ def test_everything_that_was_promised_is_in_the_folder(tmp_path, model, capsys):
     assert CAMERA.endswith('front')
 
 
+def test_a_dataset_with_a_damaged_file_is_scored_where_it_can_be(tmp_path, model, capsys):
+    """Its other episode has its rows in the tables; of the whole there is no copy with rewards."""
+    pictures = [picture(index) for index in range(25)]
+    dataset = make_lerobot(tmp_path / 'data', [pictures, pictures], version='2.1')
+    damaged = dataset / 'data' / 'chunk-000' / 'episode_000001.parquet'
+    damaged.write_bytes(damaged.read_bytes()[:-20])
+    out = tmp_path / 'out'
+    assert score(dataset, '-o', out) == 3
+    results = read_results(out)
+    assert [len(one.frames) for one in results.episodes] == [11]
+    assert [source for source, _ in results.failed] == [str(dataset), str(dataset)]
+    scored, copied = (why for _, why in results.failed)
+    assert 'episode_000001.parquet' in scored and copied.startswith('no copy with rewards: ')
+    assert f'skipped: {copied}' in capsys.readouterr().out
+    assert not (out / 'lerobot' / 'data').exists()
+
+
 def test_a_table_may_be_csv_and_made_again_without_the_model(tmp_path, model, no_model):
     """Another kind of table, other thresholds: the verdicts are there, so no model is opened."""
     model._outcome = miss
