@@ -69,7 +69,7 @@ class Video:
         if self.path.stat().st_size == 0:
             raise RecordingError(f'{self.path}: the file is empty; {ALLOWED}')
         try:
-            container = self._av.open(str(self.path))
+            container = _import_av().open(str(self.path))
         except (self._av.FFmpegError, OSError) as error:
             raise RecordingError(f'{self.path}: not a video ({_cause(error)}); {ALLOWED}') from error
         if not container.streams.video:
@@ -143,6 +143,9 @@ def _import_av():
         import av
     except ImportError as error:
         raise RecordingError(f'a video needs the Python package av ({error}): pip install av') from error
+    # torchvision sets a level. FFmpeg's threads then wait for the interpreter whenever they have anything to
+    # log, and whoever closes a file holds it while he waits for them.
+    av.logging.set_level(None)
     return av
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -101,3 +103,17 @@ def test_damaged_real_video(video_folder, tmp_path):
             count += 1
     assert '\n' not in str(error.value)
     gc.collect()
+
+
+def test_a_log_level_set_by_others_blocks_nothing(video_folder):
+    """torchvision sets one when it is imported: closing a file in the middle then waited for ever."""
+    script = f"""
+import av
+from densereward_ros.recordings.video import Video
+videos = [Video(path) for path in {sorted(map(str, video_folder.glob('*.mp4')))!r}]
+for _ in range(100):
+    for video in videos:
+        av.logging.set_level(av.logging.ERROR)
+        next(video.frames())
+"""
+    subprocess.run([sys.executable, '-c', script], check=True, timeout=60)
