@@ -10,7 +10,7 @@ override TASK := $(value TASK)
 export DURATION MINUTES SOURCE TASK
 
 .PHONY: help setup build demo test test-fast test-compat evaluate-demo evaluate-events train-demo bench bench-gpu \
-  bench-node bench-fleet soak lint clean
+  bench-node bench-score bench-fleet soak lint clean
 
 help:
 	@echo 'make demo            a simulated robot, the reward node and a recovery controller, live in this terminal'
@@ -22,6 +22,7 @@ help:
 	@echo 'make bench           time every step of the fast engine against the model card, into benchmark/engine.json'
 	@echo 'make bench-gpu       the same with a model of the released size and random weights, on CUDA'
 	@echo 'make bench-node      what the node costs beside the model, against a plain one, into benchmark/node.json'
+	@echo 'make bench-score     frames a second of densereward score beside plain loops, into benchmark/score.json'
 	@echo 'make bench-fleet     one server and N robots: age of verdicts, throughput, fairness; into benchmark/fleet.json'
 	@echo 'make soak            half an hour of everything that goes wrong; MINUTES=30'
 	@echo 'make test-compat     the fast engine equals the reference on transformers 4.57 too'
@@ -65,6 +66,9 @@ bench-gpu: build
 
 bench-node: build
 	@$(ENVIRONMENT) exec python benchmark/node.py
+
+bench-score: build
+	@$(ENVIRONMENT) exec python benchmark/score.py
 
 bench-fleet: build
 	@$(ENVIRONMENT) exec python benchmark/fleet.py

@@ -2,7 +2,8 @@
 
 `python benchmark/score.py` prints a table and writes benchmark/score.json. Every side scores the same
 recordings, reading included, one recording after the other in turn, in one process and in an order that
-rotates, so that whatever else the machine does meets all of them alike.
+rotates. The rates are medians over the recordings, so that what else the machine does for a while counts for
+little; those of processor time do not depend on it.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import platform
+import statistics
 import tempfile
 import time
 from collections.abc import Callable
@@ -46,10 +48,14 @@ Said = list[tuple[float, int] | None]
 
 @dataclass
 class Side:
-    """What one side did. said: reward and reason of each window, None for a malformed reply."""
+    """What one side did, recording by recording.
+
+    seconds, processor_s: for a window. said: reward and reason of each, None for a malformed reply.
+    """
 
     score: Callable[[Episode], Said]
-    seconds: float = 0.0
+    seconds: list[float] = field(default_factory=list)
+    processor_s: list[float] = field(default_factory=list)
     said: Said = field(default_factory=list)
 
 
@@ -77,7 +83,7 @@ def main() -> None:
             'fast_loop': Side(lambda episode: loop(fast, episode)),
             **{
                 'score' if batch == options.batch[0] else f'score_{batch}': Side(
-                    lambda episode, batch=batch: batches(fast, episode, batch, Path(folder) / str(batch)))
+                    lambda episode, batch=batch: batches(fast, episode, batch, folder))
                 for batch in options.batch}}
         compete(sides, episodes)
     figures = {
@@ -96,10 +102,10 @@ def loop(model: RewardModel, episode: Episode) -> Said:
     return [_short(*model.score([seen.window])) for seen in windows_of(episode)]
 
 
-def batches(model: RewardModel, episode: Episode, batch: int, folder: Path) -> Said:
+def batches(model: RewardModel, episode: Episode, batch: int, folder: str) -> Said:
     """What the command does with a recording."""
-    folder.mkdir(exist_ok=True)
-    with Journal(folder / f'{episode.name}.jsonl', head_of(episode)) as journal:
+    with tempfile.NamedTemporaryFile(dir=folder) as file, Journal(
+            Path(file.name), head_of(episode)) as journal:
         score_episode(model, episode, journal, Windowing(batch=batch), lambda frame: None)
         return [
             None if frame.reward is None else (frame.reward, int(frame.reason))
@@ -107,27 +113,30 @@ def batches(model: RewardModel, episode: Episode, batch: int, folder: Path) -> S
 
 
 def compete(sides: dict[str, Side], episodes: list[Episode]) -> None:
-    """Each recording by each side; the first one warms up and is done twice."""
+    """Each recording by each side; the first one, to warm up, once more before."""
     names = list(sides)
     for number, episode in enumerate([episodes[0], *episodes]):
         turn = number % len(names)
         for name in names[turn:] + names[:turn]:
             side = sides[name]
-            if number == 1:
-                side.seconds, side.said = 0.0, []
-            started = time.perf_counter()
+            started, processor = time.perf_counter(), time.process_time()
             said = side.score(episode)
-            side.seconds += time.perf_counter() - started
-            side.said += said
+            if number:
+                side.seconds.append((time.perf_counter() - started) / len(said))
+                side.processor_s.append((time.process_time() - processor) / len(said))
+                side.said += said
 
 
 def report(sides: dict[str, Side]) -> dict[str, Any]:
     """Print the table; the figures for JSON."""
     told = sides['score']
-    rates = {name: len(side.said) / side.seconds for name, side in sides.items()}
-    print(f'{len(told.said)} windows\n{"":52}{"frames/s":>10}{"ratio":>8}')
+    rates = {name: 1 / statistics.median(side.seconds) for name, side in sides.items()}
+    processor = {name: 1 / statistics.median(side.processor_s) for name, side in sides.items()}
+    print(f'{len(told.said)} windows')
+    print(f'{"":52}{"frames/s":>10}{"ratio":>8}{"a processor second":>20}{"ratio":>8}')
     for name, rate in rates.items():
-        print(f'{MEANING.get(name, name):52}{rate:10.1f}{rate / rates["reference_loop"]:8.2f}')
+        print(f'{MEANING.get(name, name):52}{rate:10.1f}{rate / rates["reference_loop"]:8.2f}'
+              f'{processor[name]:20.1f}{processor[name] / processor["reference_loop"]:8.2f}')
     wanted = sides['reference_loop'].said
     differing = {
         name: sum(one != other for one, other in zip(side.said, wanted, strict=True))
@@ -136,8 +145,11 @@ def report(sides: dict[str, Side]) -> dict[str, Any]:
     return {
         'windows': len(told.said),
         'frames_per_second': {name: round(rate, 2) for name, rate in rates.items()},
+        'frames_per_processor_second': {name: round(rate, 2) for name, rate in processor.items()},
         'ratio': round(rates['score'] / rates['reference_loop'], 2),
         'ratio_to_fast_loop': round(rates['score'] / rates['fast_loop'], 2),
+        'processor_ratio': round(processor['score'] / processor['reference_loop'], 2),
+        'processor_ratio_to_fast_loop': round(processor['score'] / processor['fast_loop'], 2),
         'verdicts_differing': differing}
 
 
