@@ -186,7 +186,7 @@ def _results(
 
 
 def _write(results: Results, output: Path, table: str) -> Results:
-    """Tables last: a folder that has them has all the rest. A dataset that cannot be copied has failed too."""
+    """Tables last: a folder with them has all the rest. A dataset that cannot be copied counts as failed."""
     from densereward_ros.recordings.base import RecordingError
     from densereward_ros.recordings.lerobot_layout import is_dataset
     from densereward_ros.recordings.names import path_name, unique_names
