@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Callable, Iterator, Sequence
 from densereward_ros.models.base import ModelError, ModelOptions, first_line
 from densereward_ros.recordings.base import RecordingError
 from densereward_ros.recordings.episode import Episode
-from densereward_ros.scoring.journal import Recorded, read_journal
-from densereward_ros.scoring.run import Scorer, Windowing
+from densereward_ros.scoring.journal import Journal, Recorded, read_journal
+from densereward_ros.scoring.run import Scorer, Windowing, head_of
 from densereward_ros.scoring.run_folder import journal_file
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 # A worker that was killed lets go of its journal at once; one whose machine was lost, when the file server
 # notices.
 PATIENCE_S = 60.0
-RETRIES = 3  # of a recording that takes its worker down with it
+RETRIES = 3  # of a recording that takes its worker down at the same window each time
 REACH_S = 10.0
 OBJECT_STORE = 100_000_000  # bytes; only numbers of episodes travel
 
@@ -34,7 +34,7 @@ class Worker:
         windowing: Windowing, place: str,
     ) -> None:
         """place: the working folder, as of the command: paths of recordings may be relative to it."""
-        self._episodes = episodes
+        self._episodes, self._folder = episodes, folder
         self._scorer, self._error = None, ''
         try:
             os.chdir(place)
@@ -49,10 +49,27 @@ class Worker:
 
     def _score(self, episode: Episode) -> str:
         try:
-            self._scorer.score(episode, patience_s=PATIENCE_S)
+            if self._has_killed(episode):
+                file = journal_file(self._folder, episode.name)
+                with Journal(file, head_of(episode), PATIENCE_S) as journal:
+                    journal.fail(f'{episode.source}: took {RETRIES + 1} workers down at the same window')
+            else:
+                self._scorer.score(episode, patience_s=PATIENCE_S)
+            _tries_file(self._folder, episode).unlink()
         except (ModelError, RecordingError) as error:
             return str(error)
         return ''
+
+    def _has_killed(self, episode: Episode) -> bool:
+        """Note down that this worker tries; True when too many did and came no further.
+
+        Ray itself would give a recording that crashes its reader to one new worker after the other, for ever.
+        """
+        scored = len(read_journal(journal_file(self._folder, episode.name)).frames)
+        with _tries_file(self._folder, episode).open('a+', encoding='utf-8') as file:
+            file.write(f'{scored}\n')
+            file.seek(0)
+            return file.read().split().count(str(scored)) > RETRIES + 1
 
 
 def score_on_ray(
@@ -69,6 +86,8 @@ def score_on_ray(
         raise ModelError(
             f"device is '{options.device}' (with Ray each worker has a GPU of its own: 'auto', 'cpu' and "
             "'cuda' are allowed)")
+    for episode in episodes:
+        _tries_file(folder, episode).unlink(missing_ok=True)
     ray = _connect(address)
     try:
         gpus = int(ray.cluster_resources().get('GPU', 0)) if options.device != 'cpu' else 0
@@ -79,7 +98,7 @@ def score_on_ray(
             [{'number': number} for number in range(len(episodes))], override_num_blocks=len(episodes),
         ).map_batches(
             Worker, batch_size=1, compute=ray.data.ActorPoolStrategy(size=workers), num_cpus=1,
-            num_gpus=1 if gpus else 0, max_restarts=-1, max_task_retries=RETRIES,
+            num_gpus=1 if gpus else 0,
             fn_constructor_args=(list(episodes), folder, asked, options, windowing, os.getcwd()))
         for row in scored.iter_rows():
             if row['error']:
@@ -94,10 +113,16 @@ def score_on_ray(
         ray.shutdown()
 
 
+def _tries_file(folder: Path, episode: Episode) -> Path:
+    return journal_file(folder, episode.name).with_suffix('.tries')
+
+
 def _connect(address: str) -> Any:
     """Ray, connected. Raises ModelError."""
-    # On one machine nobody asked for a cluster that tells others of its use.
-    os.environ.setdefault('RAY_USAGE_STATS_ENABLED', '0')
+    if not address:
+        # On one machine nobody asked for a cluster, and so not for its logs or for one that tells of its use.
+        os.environ.setdefault('RAY_USAGE_STATS_ENABLED', '0')
+        os.environ.setdefault('RAY_BACKEND_LOG_LEVEL', 'fatal')
     logging.getLogger('ray').setLevel(logging.ERROR)
     try:
         import ray

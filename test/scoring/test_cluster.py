@@ -10,10 +10,16 @@ import time
 import uuid
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from densereward_ros import cli
+from densereward_ros.models.base import ModelOptions
+from densereward_ros.scoring.cluster import Worker
 from densereward_ros.scoring.journal import read_journal
+from densereward_ros.scoring.run import Windowing
+from densereward_ros.scoring.run_folder import journal_file
+from scored import ForgetfulModel, episode
 
 pytest.importorskip('ray', reason='ray, which is optional, is not installed')
 
@@ -82,6 +88,37 @@ def _marked(mark: str) -> list[str]:
         except OSError:
             continue
     return [command for command in found if command]
+
+
+def test_a_recording_that_kills_its_worker_each_time_is_skipped(tmp_path, monkeypatch):
+    """After three more tries that come no further; one that comes further is tried on."""
+    class Killed(BaseException):
+        """What would be the end of the process."""
+
+    def die(window):
+        if window.newest.stamp_ns >= dies['at']:
+            raise Killed
+
+    monkeypatch.setattr('densereward_ros.scoring.run.open_model', lambda *_: ForgetfulModel(die))
+    (tmp_path / 'journal').mkdir()
+    good, bad = episode('good', 12), episode('bad', 40)
+
+    def work(number: int) -> str:
+        """What a new worker says of an episode."""
+        worker = Worker([good, bad], tmp_path, {}, ModelOptions(model='tabletop'), Windowing(), str(tmp_path))
+        return worker({'number': np.array([number])})['error'][0]
+
+    dies = {'at': 10**18}
+    assert work(0) == '' and read_journal(journal_file(tmp_path, 'good')).complete
+    for dies['at'] in (1_500_000_000, 3_500_000_000, 5_500_000_000, *[5_500_000_000] * 4):
+        with pytest.raises(Killed):
+            work(1)
+    assert work(1) == ''
+    failed = read_journal(journal_file(tmp_path, 'bad')).failed
+    assert failed == 'bad.mp4: took 4 workers down at the same window'
+    assert not list((tmp_path / 'journal').glob('*.tries'))
+    dies['at'] = 10**18
+    assert work(1) == '' and read_journal(journal_file(tmp_path, 'bad')).complete
 
 
 @pytest.mark.parametrize(('arguments', 'line'), [
