@@ -50,10 +50,10 @@ class Episode:
     """What one camera saw while the robot worked on one task.
 
     name: its own among the episodes of one run, and fit for a path below a folder. source: the recording as
-    the user gave it. camera: a topic, a column, or '' where there is but one. count: of frames, None where
-    only reading tells. frames: yields them from the first, in the order of the recording, as often as it is
-    called; raises RecordingError. A frame's image may be decoded when it is first asked for. index: of the
-    episode in its dataset, None where the recording is none.
+    the user gave it. camera: a topic, a column, or '' where there is but one. count: of frames, as the
+    recording states it; None where it does not. frames: yields them from the first, in the order of the
+    recording, as often as it is called; raises RecordingError. A frame's image may be decoded when it is
+    first asked for. index: of the episode in its dataset, None where the recording is none.
     """
 
     name: str

@@ -52,7 +52,7 @@ def open_episodes(
     if is_bag(path):
         return bag_episodes(path, str(source), task, topics)
     recording = open_recording(path, rate)
-    count = len(recording.files) if isinstance(recording, ImageFolder) else None
+    count = len(recording.files) if isinstance(recording, ImageFolder) else recording.stated_frames or None
     whole = path.resolve()
     name = path_name(whole.name if path.is_dir() else whole.stem)
     return [Episode(name, str(source), '', task, lambda: _frames(recording), count)]

@@ -32,6 +32,7 @@ class Video:
         with self._open() as container:
             stream = container.streams.video[0]
             own_rate = float(stream.average_rate or stream.guessed_rate or 0)
+            self.stated_frames = stream.frames  # as the file says; 0 where it does not
             self._check_moving(container)
         self.rate = rate if rate > 0 else own_rate
         if not self.rate > 0:

@@ -16,7 +16,7 @@ def test_a_video_is_one_episode(tmp_path):
     path = write_clip(tmp_path / 'run 7.mp4', 6, rate=8)
     episode, = open_episodes(path, ' stack the cup\n')
     assert (episode.name, episode.source, episode.camera) == ('run_7', str(path), '')
-    assert (episode.task, episode.count, episode.index) == ('stack the cup', None, None)
+    assert (episode.task, episode.count, episode.index) == ('stack the cup', 6, None)
     for _ in range(2):
         frames = list(episode.frames())
         assert [frame.stamp_ns for frame in frames] == [i * 125_000_000 for i in range(6)]
