@@ -26,8 +26,8 @@ def main() -> None:
     arguments = parser.parse_args()
     language, vision = weights()
     read = 2 * (language + RELEASED.vocabulary * RELEASED.hidden)
-    print(f'weights: language {language / 1e9:.2f} G, vision {vision / 1e9:.2f} G; a token for all of a batch '
-          f'reads {read / 1e9:.1f} GB of them')
+    print(f'weights: language {language / 1e9:.2f} G, vision {vision / 1e9:.2f} G; a token for all of a '
+          f'batch reads {read / 1e9:.1f} GB of them')
     print(f'{"frames":>8} {"prefix":>8} {"tokens":>7} {"new":>6} {"TFLOP":>6} '
           + ' '.join(f'{f"{gpu} /s":>12} {"robots":>7}' for gpu in PEAKS))
     for size, merged in MERGED_TOKENS.items():
