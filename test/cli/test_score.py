@@ -20,6 +20,7 @@ from clips import picture, write_images
 from densereward_ros import __version__, cli
 from densereward_ros.cli.inputs import open_inputs
 from densereward_ros.recordings.episode import LabelledFailure, Labels
+from densereward_ros.recordings.opening import open_recording
 from densereward_ros.results.folder import read_results
 from densereward_ros.scoring.journal import read_journal
 from densereward_ros.types import Reason
@@ -262,6 +263,23 @@ def test_a_disk_that_is_full_at_the_end_costs_no_verdict(tmp_path, model, no_mod
     no_model()
     assert score(*arguments) == 0
     assert len(read_results(out).episodes[0].frames) == 8
+
+
+@pytest.mark.slow
+def test_a_real_video_a_bag_of_it_and_a_dataset_of_it_get_the_same_rewards(tmp_path, video_folder):
+    """The pixels are the same, so the verdicts are; only the clocks are each format's own."""
+    video = open_recording(video_folder / 'berkeley_rpt_stack_cup.mp4')
+    images = [image for _, image in video.frames()]
+    rate = round(video.rate)
+    bag = make_bag(tmp_path / 'bag', images, rate=rate)
+    dataset = make_lerobot(tmp_path / 'set', [images], images=True, fps=rate)
+    inputs = (video.path, bag, dataset)
+    assert score(*inputs, '--task', TASK, '--rate', rate, '-o', tmp_path / 'out') == 0
+    one, *others = read_results(tmp_path / 'out').episodes
+    assert len(one.frames) > 10
+    for other in others:
+        assert [(frame.frame, frame.reward, frame.reason) for frame in other.frames] == [
+            (frame.frame, frame.reward, frame.reason) for frame in one.frames]
 
 
 @pytest.mark.slow

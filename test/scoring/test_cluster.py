@@ -23,7 +23,7 @@ from scored import ForgetfulModel, episode
 
 pytest.importorskip('ray', reason='ray, which is optional, is not installed')
 
-INPUT = ('tabletop:4@3', '--model', 'tabletop', '--device', 'cpu', '--batch', '2')
+INPUT = ('tabletop:3@3', '--model', 'tabletop', '--device', 'cpu', '--batch', '2')
 TABLES = ('frames.parquet', 'events.parquet', 'episodes.json')
 MARK = 'DENSEREWARD_TEST_MARK'
 
@@ -42,7 +42,7 @@ def test_a_worker_is_killed_and_nothing_is_lost_or_written_twice(tmp_path):
     assert kept.frames and not kept.complete
     said, _ = run.communicate(timeout=200)
     assert run.returncode == 0, said
-    assert '4 of 4: ' in said and 'workers, each with a core and a model of its own' in said
+    assert '3 of 3: ' in said and 'workers, each with a core and a model of its own' in said
     assert read_journal(journal).frames[:len(kept.frames)] == kept.frames
     until = time.monotonic() + 20
     while left := _marked(mark):

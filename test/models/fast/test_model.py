@@ -14,7 +14,7 @@ import torch
 from densereward_ros.models.base import Interrupted, ModelError, OutOfMemory
 from densereward_ros.models.fast.engine import LONGEST_PASS, Shortcuts
 from densereward_ros.models.fast.model import FastModel
-from densereward_ros.types import REASONS, ImageError, MalformedReply, Reason, Verdict, Window
+from densereward_ros.types import REASONS, Frame, ImageError, MalformedReply, Reason, Verdict, Window
 
 TASK = 'put the red block away'
 
@@ -33,6 +33,30 @@ def test_with_the_format_even_random_weights_give_verdicts(lively, make_frame):
         assert isinstance(verdict, Verdict)
         assert 0 <= verdict.reward <= 1
     assert model.effort.replies == model.effort.corrected == 6
+
+
+def test_what_was_scored_before_is_forgotten_to_the_last_bit(lively, make_frame):
+    """After forget() the same batches of frames, read anew, give the same probabilities, not just words."""
+    model = FastModel(lively(0), 32)
+    pictures = [make_frame().image for _ in range(12)]
+
+    def score() -> list[Verdict]:
+        frames = [Frame(i, i, lambda image=image: image) for i, image in enumerate(pictures)]
+        windows = [Window('/camera', TASK, tuple(frames[i:i + 3])) for i in range(10)]
+        return [*model.score(windows[:1]), *model.score(windows[1:6]), *model.score(windows[6:])]
+
+    first = score()
+    model.score([Window('/other', 'pour', tuple(make_frame() for _ in range(3))) for _ in range(3)])
+    model.forget()
+    assert score() == first
+    model.close()
+    with pytest.raises(ModelError, match='is closed'):
+        model.forget()
+
+
+def test_it_says_what_it_runs_on(lively):
+    """Device and number format."""
+    assert FastModel(lively(0), 32).runs_on == 'cpu float32'
 
 
 def test_without_the_format_random_weights_give_malformed_replies(lively, window):
