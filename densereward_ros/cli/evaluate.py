@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from densereward_ros.cli.evaluate_pairs import add_pairs_arguments, run_pairs
+from densereward_ros.evaluation import TOLERANCE_S
 from densereward_ros.recordings.base import RecordingError
-
-_TOLERANCE_S = 2.0
 
 
 def add_parser(subparsers: argparse._SubParsersAction) -> None:
@@ -27,7 +26,7 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
     parser.add_argument(
         'folders', nargs='*', metavar='OUT', help='a folder that `densereward score -o OUT` wrote')
     parser.add_argument(
-        '--tolerance', type=_seconds, default=_TOLERANCE_S, metavar='SECONDS',
+        '--tolerance', type=_seconds, default=TOLERANCE_S, metavar='SECONDS',
         help='an event within so many seconds after a failure, or 0.5 s before it, is of that failure '
         '(default: %(default)s)')
     parser.add_argument(

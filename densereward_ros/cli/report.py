@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from densereward_ros.types import Window
 
 FOLDER = 'report'
-TOLERANCE_S = 2.0  # as of `densereward evaluate`, whose figures these are
 MOST_TOLD = 5  # episodes without pictures that are told in the terminal; the page tells them all
 
 
@@ -37,6 +36,7 @@ def run(arguments: argparse.Namespace) -> int:
     import matplotlib  # noqa: F401
     from tqdm import tqdm
 
+    from densereward_ros.evaluation import TOLERANCE_S
     from densereward_ros.evaluation.figures import evaluate
     from densereward_ros.recordings.base import RecordingError
     from densereward_ros.report.page import in_full
@@ -72,10 +72,12 @@ def _windows(results: Results) -> Windows:
     try:
         options = results.run['options']
         interval, age = options['frame_interval'], options['max_frame_age']
-        episodes, failed = open_inputs(**results.run['inputs'])
+        asked = results.run['inputs']
+        there = [one for one in asked['inputs'] if one.startswith('tabletop:') or Path(one).exists()]
+        episodes, failed = open_inputs(**{**asked, 'inputs': there})
         # A recording is named as it was given, and found from wherever the report is made.
         why = {Path(source).name: reason for source, reason in failed}
-        otherwise = 'not found again'
+        otherwise = 'no such file or folder'
     except RecordingError as error:
         episodes, otherwise = [], str(error)
     except (KeyError, TypeError) as error:

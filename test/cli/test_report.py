@@ -10,11 +10,10 @@ import pytest
 
 from clips import write_clip
 from densereward_ros import cli
+from densereward_ros.cli import inputs
 from densereward_ros.results.folder import write_results
 from densereward_ros.results.rows import Results, ScoredEpisode, ScoredEvent, ScoredFrame
 from densereward_ros.types import Reason, Rule
-
-inputs = pytest.importorskip('densereward_ros.cli.inputs')
 
 OPTIONS = {'frame_interval': 0.2, 'max_frame_age': 1.0}
 
@@ -73,6 +72,15 @@ def test_recordings_that_are_gone(scored, capsys):
     assert len(told) == 3 and all('no pictures' in line and 'one.mp4' in line for line in told[:1])
     assert told[-1].endswith('2 pictures and 0 videos')
     assert (scored / 'report' / 'index.html').read_text(encoding='utf-8').count('No pictures: ') == 2
+
+
+def test_one_recording_that_is_gone_takes_no_pictures_from_another(scored, capsys):
+    """Only its own are missing."""
+    (scored.parent / 'one.mp4').unlink()
+    assert cli.main(['report', str(scored), '--no-video']) == 0
+    told = capsys.readouterr().out.splitlines()
+    assert told[0].startswith('one: no pictures: ') and told[0].endswith('one.mp4: no such file or folder')
+    assert len(told) == 2
 
 
 def test_a_folder_that_does_not_say_how_to_open_its_recordings(scored, capsys):
