@@ -9,22 +9,19 @@ import sys
 
 import pytest
 
-from clips import write_clip
-
 
 @pytest.mark.slow
 def test_the_benchmark_writes_its_figures(repository, tmp_path):
     """One recording: every side is there, and no verdict differs."""
     command = [
-        sys.executable, repository / 'benchmark' / 'score.py', '--inputs',
-        write_clip(tmp_path / 'clip.mp4', 30, 10), '--task', 'stack the cup', '--device', 'cpu', '--output',
-        tmp_path / 'score.json']
+        sys.executable, repository / 'benchmark' / 'score.py', '--inputs', 'tabletop:1@29', '--device', 'cpu',
+        '--output', tmp_path / 'score.json']
     done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, 'OMP_NUM_THREADS': '1'})
     assert done.returncode == 0, done.stderr
     figures = json.loads((tmp_path / 'score.json').read_text())
     assert list(figures['frames_per_second']) == ['reference_loop', 'fast_loop', 'score']
     assert set(figures['verdicts_differing'].values()) == {0}
-    assert figures['windows'] == 13
+    assert figures['windows'] > 10
     assert figures['processor_ratio'] > 2
 
 
