@@ -245,6 +245,15 @@ class ServerModel:
             self._faults += 1
             raise fault_of(error, self._address) from None
 
+    async def _ask_for_sure(self, messages: list[dict], asked: Settings) -> None:
+        """As _ask, and once more without an answer: a server may hang up behind an error that it sent."""
+        try:
+            await self._ask(messages, asked)
+        except Fault as fault:
+            if fault.status:
+                raise
+            await self._ask(messages, asked)
+
     async def _meet(self) -> None:
         """Find out the kind of server, and what can be asked of it, with a grey window. Raises Fault."""
         served, owner = await self._models()
@@ -256,7 +265,7 @@ class ServerModel:
         wished = settings(self._kind, self._version, self._options.constrain, self._options.max_new_tokens)
         for asked in wished:
             try:
-                await self._ask(messages, asked)
+                await self._ask_for_sure(messages, asked)
             except Fault as fault:
                 if fault.about_request and asked is not wished[-1]:
                     continue

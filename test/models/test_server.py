@@ -392,6 +392,15 @@ def test_a_server_that_is_not_there_is_a_warning_and_is_used_when_it_comes(opene
     assert 'cannot be reached' in failed(model, window)
 
 
+def test_a_connection_that_breaks_at_the_first_question_is_no_server_that_is_away(stub, opened, window):
+    """As that of `transformers serve`, which hangs up when it has failed to list its models."""
+    faults = [lambda e: e.cut(), lambda e: message()]
+    stub.warm_up = lambda exchange: faults[len(stub.exchanges) - 1](exchange)
+    model = opened()
+    assert len(opened.lines) == 1 and opened.lines[0].startswith('reward is ready on')
+    assert model.score([window]) == [CORRECT]
+
+
 @pytest.mark.parametrize('status', [500, 503, 429])
 def test_a_server_that_is_not_ready_is_a_warning(stub, opened, window, status, monkeypatch):
     """It may still be loading its model."""
