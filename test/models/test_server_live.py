@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 
 import pytest
 
-from densereward_ros.models.base import ModelOptions
+from densereward_ros.models.base import ModelError, ModelOptions
+from densereward_ros.models.circuit import State
 from densereward_ros.models.opening import open_model
 from densereward_ros.tabletop.evaluation import held_out_episode, windows
 from densereward_ros.types import Verdict, Window
@@ -82,3 +84,26 @@ def test_jpeg_is_near(remote, watched, local):
     verdicts = remote(image_format='jpeg', jpeg_quality=95).score(watched[:8])
     assert all(
         abs(verdict.reward - reward) < 0.2 for verdict, (_, reward) in zip(verdicts, local) if verdict.reward)
+
+
+def test_a_server_that_is_killed_and_started_again_is_used_again(remote, demo_server, watched, local):
+    """In mid-run, with kill -9: no verdict while it is gone, and afterwards those of the local model."""
+    model = remote(server_timeout=2.0)
+    assert told(model.score(watched[:2])) == local[:2]
+    demo_server.kill()
+    for _ in range(4):
+        with pytest.raises(ModelError):
+            model.score(watched[2:4])
+    assert model.circuit.state is not State.CLOSED
+    demo_server.launch()
+    demo_server.ready()
+    deadline = time.monotonic() + 60.0
+    while True:
+        try:
+            verdicts = model.score(watched[2:4])
+            break
+        except ModelError:
+            assert time.monotonic() < deadline, demo_server.log()
+            time.sleep(0.2)
+    assert told(verdicts) == local[2:4]
+    assert model.circuit.state is State.CLOSED
