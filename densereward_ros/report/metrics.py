@@ -3,23 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import Protocol, Sequence
+from typing import Sequence
 
+from densereward_ros.evaluation.figures import Figure
 from densereward_ros.report.markup import Markup, join, table, tag
 from densereward_ros.report.numbers import NOTHING, reward_text
-
-
-class Figure(Protocol):
-    """What an evaluation says of one metric: see densereward_ros/evaluation."""
-
-    title: str
-    value: float
-    low: float
-    high: float
-    episodes: int
-    malformed: float
-    why: str
-    note: str
 
 
 def metrics_section(figures: Sequence[Figure]) -> Markup:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Callable, Sequence
 
+from densereward_ros.evaluation.figures import Figure
 from densereward_ros.report.curves import sparkline, value_range
 from densereward_ros.report.episode import Pictures, episode_section, events_text, label_text
 from densereward_ros.report.markup import Markup, join, table, tag
-from densereward_ros.report.metrics import Figure, metrics_section
+from densereward_ros.report.metrics import metrics_section
 from densereward_ros.report.numbers import NOTHING, duration_text, reward_text, share_text
 from densereward_ros.report.style import STYLE
 from densereward_ros.report.summary import distributions

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import math
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Callable, Iterable, Sequence
 
+from densereward_ros.evaluation.figures import Figure
 from densereward_ros.recordings.base import RecordingError
 from densereward_ros.report.curves import event_words, stretches
 from densereward_ros.report.episode import Pictures
 from densereward_ros.report.film import PICTURES, choose, still
-from densereward_ros.report.metrics import Figure
 from densereward_ros.report.page import bounded_of, in_full, page
 from densereward_ros.report.timeline import Moment, Reward, Timeline, draw_timeline
 from densereward_ros.report.video import OverlayVideo
+from densereward_ros.results.files import in_one_step
 from densereward_ros.results.rows import Results, ScoredEpisode
 from densereward_ros.text import one_line
 from densereward_ros.types import ImageError, Window
@@ -60,7 +60,7 @@ def write_report(
 
     text = page(title, results, pictures, figures)
     file = folder / 'index.html'
-    _in_one_step(file, lambda part: part.write_text(text, encoding='utf-8'))
+    in_one_step(file, lambda part: part.write_text(text, encoding='utf-8'))
     return Written(
         file, sum(bool(each.png) for _, each in made), sum(bool(each.video) for _, each in made),
         tuple((name, each.missing) for name, each in made if each.missing))
@@ -91,7 +91,7 @@ def _pictures(
     if not episode.frames:
         return Pictures(missing=missing)
     timeline = _timeline(episode, title, frames, bounded)
-    _in_one_step(png, lambda part: draw_timeline(timeline, part))
+    in_one_step(png, lambda part: draw_timeline(timeline, part))
     return Pictures(
         stills, missing, png.relative_to(folder).as_posix(),
         mp4.relative_to(folder).as_posix() if has_video else '')
@@ -128,13 +128,3 @@ def _timeline(episode: ScoredEpisode, title: str, frames: list, bounded: bool) -
         truth=list(episode.labels.progress or ()) if bounded else [],
         failures=[Moment(event.seconds, event_words(event)) for event in episode.events],
         gap=math.inf)
-
-
-def _in_one_step(file: Path, write: Callable[[Path], object]) -> None:
-    part = file.with_name(f'.{file.name}.part')
-    try:
-        write(part)
-        os.replace(part, file)
-    except BaseException:
-        part.unlink(missing_ok=True)
-        raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from html import unescape
 from pathlib import Path
@@ -12,7 +13,6 @@ from PIL import Image
 
 from densereward_ros.recordings.base import RecordingError
 from densereward_ros.report import page as page_module
-from densereward_ros.report import writing
 from densereward_ros.report.episode import Pictures, episode_section
 from densereward_ros.report.film import Still
 from densereward_ros.report.page import bounded_of, in_full, page
@@ -121,7 +121,7 @@ def test_a_full_disk_leaves_the_report_that_was_there(tmp_path, monkeypatch):
     def full(*_):
         raise OSError(28, 'No space left on device')
 
-    monkeypatch.setattr(writing.os, 'replace', full)
+    monkeypatch.setattr(os, 'replace', full)
     with pytest.raises(OSError, match='No space left'):
         write_report(TWO, tmp_path, 'other', windows)
     assert {name: (tmp_path / name).read_bytes() for name in files(tmp_path)} == before
