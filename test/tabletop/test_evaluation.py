@@ -64,9 +64,9 @@ def test_an_oracle_scores_an_episode_perfectly(number):
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_the_committed_checkpoint_sees(repository: Path):
-    """On eight held-out episodes, through the reference model: close to the truth, and words mostly right."""
+    """On six held-out episodes, through the reference model: close to the truth, and words mostly right."""
     folder = repository / 'models' / 'tabletop'
-    result = evaluation.evaluate(str(folder), 8, 1, lambda line: None)
+    result = evaluation.evaluate(str(folder), 6, 1, lambda line: None)
     assert result['spearman'] > 0.9
     assert result['mae'] < 0.05
     assert result['malformed_rate'] <= 0.01

@@ -274,7 +274,7 @@ def test_large_frames_are_read_in_pieces(lively, make_frame, agreement):
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_memory_is_flat(lively, make_frame):
-    """Five hundred replies over changing cameras, tasks and sizes add no object and no megabyte."""
+    """Over three hundred replies over changing cameras, tasks and sizes add no object and no megabyte."""
     model = FastModel(lively(0), 32)
     frames = [make_frame() for _ in range(3)]
 
@@ -285,7 +285,7 @@ def test_memory_is_flat(lively, make_frame):
         gc.collect()
         return len(gc.get_objects()), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
-    objects, kilobytes = run(150)
-    more_objects, more_kilobytes = run(350)
+    objects, kilobytes = run(110)
+    more_objects, more_kilobytes = run(240)
     assert more_objects < objects + 300
     assert more_kilobytes < kilobytes + 20_000
