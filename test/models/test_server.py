@@ -24,6 +24,8 @@ from densereward_ros.models.server_address import KEY_VARIABLE
 from densereward_ros.models.server_request import REPLY_PATTERN
 from densereward_ros.types import ImageError, MalformedReply, Reason, Verdict, Window
 
+pytestmark = pytest.mark.slow  # together they take long
+
 KEY = 'sk-secret-0123456789'
 CORRECT = Verdict(0.5, Reason.CORRECT)
 TIMEOUT_S = 0.4

@@ -21,6 +21,8 @@ from densereward_ros.recordings.video import decoded_at
 from densereward_ros.types import ImageError
 from recordings_made import CAMERA, file_bytes, make_lerobot, write_video
 
+pytestmark = pytest.mark.slow  # together they take long
+
 WRIST = 'observation.images.wrist'
 LAYOUTS = pytest.mark.parametrize('version', ['2.0', '2.1', '3.0'])
 COUNTS = (5, 14, 4)

@@ -21,6 +21,8 @@ from densereward_ros.results.rows import Results
 from densereward_ros.types import FAILURES, Frame, ImageError, Reason, Window
 from made_scores import episode, rising
 
+pytestmark = pytest.mark.slow  # together they take long
+
 TWO = Results((episode('run/1', rising(12), {6: Reason.MISS}), episode('run/2', [None, *rising(9)])))
 
 
@@ -161,7 +163,6 @@ def test_whether_rewards_are_bounded(run, rewards, bounded):
     assert bounded_of(Results((episode('x', rewards),), run)) is bounded
 
 
-@pytest.mark.slow
 def test_the_page_of_a_long_run_has_a_bound(monkeypatch):
     """30 MB for 500 episodes with everything in them, and less than 1 kB for each episode beyond."""
     monkeypatch.setattr(page_module, 'MOST_EPISODES', 50)  # a tenth of it, which is quicker
